@@ -1,0 +1,1 @@
+//! The agent: run, tool pipeline, hooks, events, handle and journal.

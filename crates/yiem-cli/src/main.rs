@@ -1,0 +1,2 @@
+//! The command yiem.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Messages, tool calls, and the contracts for models, tools and tool sources.

@@ -1,0 +1,1 @@
+//! The attribute macro that makes a tool of an async function.

@@ -1,0 +1,1 @@
+//! An MCP client: dialects, transports, servers as tool sources.

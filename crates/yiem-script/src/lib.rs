@@ -1,0 +1,1 @@
+//! Tools made of JavaScript files, and the tool that writes them.

@@ -1,0 +1,1 @@
+//! Test kit: a scripted model, a manual clock, fake servers, conformance suites.

@@ -1,0 +1,1 @@
+//! Tool registry, argument validation and typed function tools.

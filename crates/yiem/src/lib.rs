@@ -1,0 +1,1 @@
+//! A framework for agents that use tools, locally and over MCP.

@@ -1,0 +1,2 @@
+//! The checks of this workspace.
+fn main() {}
