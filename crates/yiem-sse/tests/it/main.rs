@@ -1,0 +1,5 @@
+//! The public reader against its corpus, at every splitting, and at its bounds.
+
+mod bounds;
+mod corpus;
+mod splits;
