@@ -1,0 +1,141 @@
+//! The signal that ends work (SP-022), as a tree of tokens.
+//!
+//! Knows: whether and why work should end. Does not know: whose work it is.
+
+use std::sync::{Arc, OnceLock};
+
+use tokio_util::sync::CancellationToken;
+
+/// Why work was asked to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CancelReason {
+    /// Someone aborted the run, or dropped what waited for it.
+    Aborted,
+    /// Its time was up.
+    TimedOut,
+    /// The agent stops.
+    Stopped,
+}
+
+/// A signal that work should end: cheap to clone, cancelled once, seen by all clones and children.
+///
+/// A child is cancelled with its parent, never the other way round.
+#[doc(alias = "abortSignal")]
+#[derive(Clone, Debug, Default)]
+pub struct CancelToken {
+    token: CancellationToken,
+    reason: Arc<OnceLock<CancelReason>>,
+    parent: Option<Arc<CancelToken>>,
+}
+
+impl CancelToken {
+    /// A token that nobody has cancelled.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A token that ends with this one, and can be ended alone.
+    #[must_use]
+    pub fn child(&self) -> Self {
+        Self {
+            token: self.token.child_token(),
+            reason: Arc::default(),
+            parent: Some(Arc::new(self.clone())),
+        }
+    }
+
+    /// Cancels with the reason [`CancelReason::Aborted`]. A second call changes nothing.
+    pub fn cancel(&self) {
+        self.cancel_because(CancelReason::Aborted);
+    }
+
+    /// Cancels. The first reason given is the one that stays.
+    pub fn cancel_because(&self, reason: CancelReason) {
+        if !self.is_cancelled() {
+            let _ = self.reason.set(reason);
+        }
+        self.token.cancel();
+    }
+
+    /// Whether it was cancelled (SP-022 `aborted`).
+    #[doc(alias = "aborted")]
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.token.is_cancelled()
+    }
+
+    /// Why, once cancelled: this token's own reason, else its nearest parent's.
+    #[must_use]
+    pub fn reason(&self) -> Option<CancelReason> {
+        if !self.is_cancelled() {
+            return None;
+        }
+        let mut at = Some(self);
+        while let Some(token) = at {
+            if let Some(reason) = token.reason.get() {
+                return Some(*reason);
+            }
+            at = token.parent.as_deref();
+        }
+        Some(CancelReason::Aborted)
+    }
+
+    /// Ends when the token is cancelled; at once if it is. May be dropped at any time.
+    pub async fn cancelled(&self) {
+        self.token.cancelled().await;
+    }
+
+    /// As [`cancelled`](Self::cancelled), owning its token, to be stored or boxed.
+    pub fn cancelled_owned(&self) -> impl Future<Output = ()> + Send + 'static {
+        self.token.clone().cancelled_owned()
+    }
+
+    /// Runs `work` until it ends or the token is cancelled, whichever is first; `None` when
+    /// cancelled. `work` is dropped then.
+    pub async fn run_until_cancelled<F: Future>(&self, work: F) -> Option<F::Output> {
+        self.token.run_until_cancelled(work).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_ends_with_its_parent_and_tells_the_parents_reason() {
+        let parent = CancelToken::new();
+        let child = parent.child();
+        assert_eq!(child.reason(), None);
+        parent.cancel_because(CancelReason::Stopped);
+        assert!(child.is_cancelled());
+        assert_eq!(child.reason(), Some(CancelReason::Stopped));
+    }
+
+    #[test]
+    fn a_child_ends_alone_and_the_first_reason_stays() {
+        let parent = CancelToken::new();
+        let child = parent.child();
+        child.cancel_because(CancelReason::TimedOut);
+        child.cancel();
+        assert!(!parent.is_cancelled());
+        assert_eq!(child.reason(), Some(CancelReason::TimedOut));
+    }
+
+    #[tokio::test]
+    async fn work_is_dropped_when_cancelled() {
+        let token = CancelToken::new();
+        token.cancel();
+        assert_eq!(
+            token
+                .run_until_cancelled(std::future::pending::<()>())
+                .await,
+            None
+        );
+        assert_eq!(
+            CancelToken::new().run_until_cancelled(async { 7 }).await,
+            Some(7)
+        );
+    }
+}
