@@ -37,7 +37,7 @@ pub struct History {
 /// Rows of slots, each filled once. Views of different lengths share it; whoever comes first
 /// takes the next slot, whoever comes second copies the pointers into a log of their own.
 struct Log {
-    rows: [OnceLock<Box<[OnceLock<Arc<Message>>]>>; ROWS],
+    rows: [OnceLock<Row>; ROWS],
     /// How many slots are taken; a slot below it may for a moment still be empty.
     taken: AtomicUsize,
     /// Tells logs apart without keeping one alive.
@@ -45,6 +45,9 @@ struct Log {
     /// The log that this one forked off, and where: for [`History::common_prefix`].
     parent: Option<(u64, usize)>,
 }
+
+/// Slots that are filled one after another, each once.
+type Row = Box<[OnceLock<Arc<Message>>]>;
 
 /// Row and place in it of the message at `index`.
 fn place(index: usize) -> (usize, usize) {
