@@ -1,0 +1,1 @@
+//! Tests of the whole stack, through the facade only. One binary; a module for each subject.

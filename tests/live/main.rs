@@ -1,0 +1,2 @@
+//! Tests against real servers on loopback, one after another. Each begins with
+//! `let Some(servers) = yiem_tests::live("its name") else { return };`.

@@ -1,0 +1,42 @@
+use super::*;
+
+const HOOK: &str = "pub trait AgentHook {
+    /// A name.
+    fn name(&self) -> &str;
+    /// Decides.
+    ///
+    /// When: once.
+    /// Sees: the call.
+    /// May answer: run.
+    /// Order: as registered.
+    /// If it fails: refused.
+    async fn before_tool_call(&self, view: CallView) -> Result<X, Error> {
+        Ok(X { a: 1 })
+    }
+}";
+
+#[test]
+fn a_hook_with_its_block_and_its_place_in_the_docs_is_accepted() {
+    assert_eq!(hook_findings(HOOK, "## `before_tool_call`"), [""; 0]);
+}
+
+#[test]
+fn a_hook_without_a_line_of_its_block_or_without_its_page_is_refused() {
+    assert_eq!(
+        hook_findings(&HOOK.replace("Order:", "Then:"), "`before_tool_call`").len(),
+        1
+    );
+    assert_eq!(hook_findings(HOOK, "nothing").len(), 1);
+    assert_eq!(hook_findings("trait Other {}", "").len(), 1);
+}
+
+#[test]
+fn an_event_without_docs_or_without_its_line_is_refused() {
+    let source = "pub enum AgentEvent {\n    /// It began.\n    RunStart { a: u8 },\n    /// It ended.\n    RunEnd(\n        X,\n    ),\n}";
+    assert_eq!(event_findings(source, "`runStart` `runEnd`"), [""; 0]);
+    assert_eq!(event_findings(source, "`runStart`").len(), 1);
+    assert_eq!(
+        event_findings(&source.replace("/// It ended.", ""), "`runStart` `runEnd`").len(),
+        1
+    );
+}
