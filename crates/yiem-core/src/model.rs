@@ -75,8 +75,8 @@ pub trait ChatModelExt: ChatModel {
         async move { stream.into_message().await }
     }
 
-    /// The same model, asking again after failures that allow it (O-6), until the first event
-    /// of a reply has come. An agent needs no such wrapper: it waits by itself.
+    /// The same model, asking again after failures that allow it (O-6). A reply that broke off
+    /// after its first event begins anew with [`ChatEvent::Restarted`]. An agent needs no such wrapper: it waits by itself.
     fn with_retry(self, policy: RetryPolicy, env: Arc<dyn Env>) -> RetryingModel
     where
         Self: Sized,

@@ -21,13 +21,16 @@ use crate::usage::Usage;
 
 /// A piece of a reply.
 ///
-/// Order: at most one `Started`; then pieces; last exactly one `Finished` or `Message` (or the
+/// Order: at most one `Started`; then pieces (all of it again after a `Restarted`); last exactly one `Finished` or `Message` (or the
 /// stream's error). Blocks stand in the message in the order in which they began.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ChatEvent {
     /// Who answers, as far as it is known when the answer begins. Later ones add to it.
     Started(Box<ReplyInfo>),
+    /// The reply begins anew: what came before is void. Told by a model that asks again by
+    /// itself ([`RetryingModel`](crate::RetryingModel)).
+    Restarted,
     /// More text. Goes on the text block that is last, else begins one.
     Text(String),
     /// More reasoning. Goes on the reasoning block that is last, else begins one.
@@ -294,6 +297,10 @@ impl MessageAssembler {
         }
         match event {
             ChatEvent::Started(info) => self.started(*info),
+            ChatEvent::Restarted => {
+                self.blocks.clear();
+                self.info = ReplyInfo::default();
+            }
             ChatEvent::Text(text) => self.text(text),
             ChatEvent::Reasoning { text, field } => self.reasoning(text, field),
             ChatEvent::ToolCallStarted { index, id, name } => {

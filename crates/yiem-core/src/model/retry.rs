@@ -128,68 +128,62 @@ impl ChatModel for RetryingModel {
 
     fn stream(&self, request: ChatRequest) -> ChatStream {
         let (model, policy, env) = (Arc::clone(&self.model), self.policy, Arc::clone(&self.env));
-        ChatStream::unfold(At::Ask { attempt: 1 }, move |mut at| {
+        ChatStream::unfold(At::Ask { attempt: 1 }, move |at| {
             let (model, env, request) = (Arc::clone(&model), Arc::clone(&env), request.clone());
-            async move {
-                loop {
-                    at = match at {
-                        At::End => return None,
-                        At::Ask { attempt } => At::Read {
-                            attempt,
-                            stream: model.stream(request.clone()),
-                            begun: false,
-                        },
-                        At::Read {
-                            attempt,
-                            mut stream,
-                            begun,
-                        } => match stream.next().await {
-                            // Once something was handed on, it cannot be taken back.
-                            Some(Err(error)) if !begun => {
-                                drop(stream);
-                                match policy.wait(attempt, error, env.random()) {
-                                    Err(error) => return Some((Err(error), At::End)),
-                                    Ok((wait, _)) => {
-                                        env.sleep(wait).await;
-                                        At::Ask {
-                                            attempt: attempt + 1,
-                                        }
-                                    }
-                                }
-                            }
-                            Some(item) => {
-                                let begun = begun || !matches!(item, Ok(ChatEvent::Started(_)));
-                                let next = if item.is_err() {
-                                    At::End
-                                } else {
-                                    At::Read {
-                                        attempt,
-                                        stream,
-                                        begun,
-                                    }
-                                };
-                                return Some((item, next));
-                            }
-                            None if !begun => {
-                                let error = ModelError::new(
-                                    ModelErrorKind::TruncatedStream,
-                                    "the model's reply ended before it began",
-                                );
-                                match policy.wait(attempt, error, env.random()) {
-                                    Err(error) => return Some((Err(error), At::End)),
-                                    Ok((wait, _)) => {
-                                        env.sleep(wait).await;
-                                        At::Ask {
-                                            attempt: attempt + 1,
-                                        }
-                                    }
-                                }
-                            }
-                            None => return None,
-                        },
-                    };
-                }
-            }
+            async move { step(at, &*model, policy, &*env, request).await }
         })
+    }
+}
+
+/// The next event of a retrying stream. Dropped at an await, it drops the request or the wait.
+async fn step(
+    mut at: At,
+    model: &dyn ChatModel,
+    policy: RetryPolicy,
+    env: &dyn Env,
+    request: ChatRequest,
+) -> Option<(Result<ChatEvent, ModelError>, At)> {
+    loop {
+        let (attempt, mut stream, begun) = match at {
+            At::End => return None,
+            At::Ask { attempt } => (attempt, model.stream(request.clone()), false),
+            At::Read {
+                attempt,
+                stream,
+                begun,
+            } => (attempt, stream, begun),
+        };
+        let error = match stream.next().await {
+            Some(Ok(event)) => {
+                let done = matches!(event, ChatEvent::Finished { .. } | ChatEvent::Message(_));
+                let next = if done {
+                    At::End
+                } else {
+                    At::Read {
+                        attempt,
+                        stream,
+                        begun: true,
+                    }
+                };
+                return Some((Ok(event), next));
+            }
+            Some(Err(error)) => error,
+            None => ModelError::new(
+                ModelErrorKind::TruncatedStream,
+                "the model's reply ended without saying that it was done",
+            ),
+        };
+        drop(stream);
+        match policy.wait(attempt, error, env.random()) {
+            Err(error) => return Some((Err(error), At::End)),
+            Ok((wait, _)) => env.sleep(wait).await,
+        }
+        at = At::Ask {
+            attempt: attempt + 1,
+        };
+        if begun {
+            // What was handed on cannot be taken back, but it can be called void.
+            return Some((Ok(ChatEvent::Restarted), at));
+        }
     }
 }

@@ -90,11 +90,30 @@ async fn what_allows_no_retry_is_told_at_once() {
 }
 
 #[tokio::test]
-async fn a_reply_that_began_is_not_asked_for_again() {
+async fn a_reply_that_broke_off_is_asked_for_again_and_its_pieces_are_void() {
+    let asked = Arc::new(AtomicU32::new(0));
+    let model = FunctionModel::streaming(ModelInfo::new("half"), move |_| {
+        let end = if asked.fetch_add(1, Ordering::Relaxed) == 0 {
+            Err(ModelError::new(ModelErrorKind::TruncatedStream, "cut"))
+        } else {
+            Ok(ChatEvent::Finished {
+                stop: StopReason::EndTurn,
+                usage: Usage::UNKNOWN,
+            })
+        };
+        ChatStream::from_events([Ok(ChatEvent::Text("half".into())), end])
+    });
+    let model = model.with_retry(RetryPolicy::default(), Arc::new(Waits::default()));
+    let message = model.complete(ChatRequest::default()).await.unwrap();
+    assert_eq!(message.text(), "half");
+}
+
+#[tokio::test]
+async fn a_reply_that_broke_off_for_good_ends_in_its_error() {
     let model = FunctionModel::streaming(ModelInfo::new("half"), |_| {
         ChatStream::from_events([
             Ok(ChatEvent::Text("half".into())),
-            Err(ModelError::new(ModelErrorKind::TruncatedStream, "cut")),
+            Err(ModelError::new(ModelErrorKind::ContentFilter, "no")),
         ])
     });
     let mut stream = model
