@@ -18,6 +18,7 @@ mod process;
 mod rust_source;
 mod servers;
 mod steps;
+mod surface;
 mod tidy;
 
 use std::process::ExitCode;
@@ -35,7 +36,7 @@ cargo xtask COMMAND
   tidy                house rules that no compiler knows
   features            each crate alone with none, each and all of its features
   test [ARGS…]        installs what the tests need, then all tests and doctests
-  docs                rustdoc, warnings are errors
+  docs                rustdoc, warnings are errors; no foreign type in a public signature
   setup [GROUP…]      fetches test servers into target/servers (groups: test live conformance)
   live [FILTER]       the tests against real servers
   conformance [MATCH] the MCP conformance suite
@@ -44,6 +45,9 @@ cargo xtask COMMAND
 ";
 
 fn main() -> ExitCode {
+    if let Some(code) = surface::as_rustdoc() {
+        return code;
+    }
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let Some((command, rest)) = arguments.split_first() else {
         print!("{HELP}");

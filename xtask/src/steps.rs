@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::failure::{Failure, Outcome};
-use crate::{conformance, layers, manifest, process, servers, tidy};
+use crate::{conformance, layers, manifest, process, servers, surface, tidy};
 
 /// `cargo xtask ci [--no-test]`: every step, also after one that fails, then one verdict.
 pub(crate) fn ci(rest: &[&str]) -> Outcome {
@@ -137,8 +137,17 @@ pub(crate) fn build_all() -> Outcome {
 /// `cargo xtask docs`.
 pub(crate) fn docs() -> Outcome {
     let mut command = process::cargo(&["doc", "--workspace", "--all-features", "--no-deps"]);
-    command.args(["--exclude", "xtask", "--exclude", "yiem-tests"]);
-    process::run(command.env("RUSTDOCFLAGS", "-D warnings"))
+    // The command has the facade's name, and no API.
+    command.args([
+        "--exclude",
+        "xtask",
+        "--exclude",
+        "yiem-tests",
+        "--exclude",
+        "yiem-cli",
+    ]);
+    process::run(command.env("RUSTDOCFLAGS", "-D warnings"))?;
+    surface::check()
 }
 
 /// `cargo xtask live [FILTER]`: the tests against real servers, which must be there.
