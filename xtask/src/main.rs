@@ -10,6 +10,7 @@
     reason = "a command line tool speaks on both"
 )]
 
+mod build_cost;
 mod conformance;
 mod failure;
 mod layers;
@@ -41,7 +42,8 @@ cargo xtask COMMAND
   live [FILTER]       the tests against real servers
   conformance [MATCH] the MCP conformance suite
   soak                the long property runs
-  bench               the benches
+  bench [PACKAGE…]    the benches
+  build-cost          what the smallest agent with MCP and TLS costs to build (P-5)
 ";
 
 fn main() -> ExitCode {
@@ -78,6 +80,7 @@ fn dispatch(command: &str, rest: &[&str]) -> Outcome {
         "conformance" => conformance::run(rest),
         "soak" => steps::soak(rest),
         "bench" => steps::bench(rest),
+        "build-cost" => build_cost::measure(),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             Ok(())

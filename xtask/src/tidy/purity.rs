@@ -37,7 +37,8 @@ const IMPURE: &[&str] = &[
     "std::env",
     "reqwest",
     "async_nats",
-    "dyn Env",
+    ".now(",
+    ".sleep(",
 ];
 
 pub(super) fn check(root: &Path, packages: &[Package]) -> Outcome<Vec<String>> {
