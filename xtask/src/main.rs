@@ -15,6 +15,7 @@ mod conformance;
 mod failure;
 mod layers;
 mod manifest;
+mod mutations;
 mod process;
 mod rust_source;
 mod servers;
@@ -41,7 +42,8 @@ cargo xtask COMMAND
   setup [GROUP…]      fetches test servers into target/servers (groups: test live conformance)
   live [FILTER]       the tests against real servers
   conformance [MATCH] the MCP conformance suite
-  soak                the long property runs
+  soak [PACKAGE…]     the long property runs; with --mutations [NAME…] instead: every
+                      committed mutation is caught by a test
   bench [PACKAGE…]    the benches
   build-cost          what the smallest agent with MCP and TLS costs to build (P-5)
 ";

@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::failure::{Failure, Outcome};
-use crate::{conformance, layers, manifest, process, servers, surface, tidy};
+use crate::{conformance, layers, manifest, mutations, process, servers, surface, tidy};
 
 /// `cargo xtask ci [--no-test]`: every step, also after one that fails, then one verdict.
 pub(crate) fn ci(rest: &[&str]) -> Outcome {
@@ -172,6 +172,9 @@ pub(crate) fn live(rest: &[&str]) -> Outcome {
 /// A property test takes its number of cases from `YIEM_CASES`; those that are worth a long run
 /// have `soak` in their name.
 pub(crate) fn soak(rest: &[&str]) -> Outcome {
+    if let Some((&"--mutations", names)) = rest.split_first() {
+        return mutations::run(names);
+    }
     let cases = std::env::var("YIEM_CASES").unwrap_or_else(|_| "100000".to_owned());
     println!("{cases} cases each (YIEM_CASES sets another number)");
     let mut command = process::cargo(&["test", "--release", "--all-features"]);

@@ -16,7 +16,7 @@ mod specification;
 use std::path::Path;
 
 use crate::failure::{Failure, Outcome};
-use crate::manifest;
+use crate::{manifest, mutations};
 
 pub(crate) fn check(root: &Path) -> Outcome {
     let packages = manifest::packages(root)?;
@@ -29,6 +29,7 @@ pub(crate) fn check(root: &Path) -> Outcome {
         documented::check(root),
         specification::check(root, &packages),
         licence::check(root),
+        mutations::stale(root),
     ];
     // A check that could not read what it needs is a finding too, and the others still speak.
     let findings: Vec<String> = checks
