@@ -139,7 +139,7 @@ fn parse(text: &str) -> Outcome<Vec<Mutation>> {
             let text = |key: &str| match entry.get(key).and_then(Value::as_str) {
                 Some(text) => Ok(text.to_owned()),
                 None => Err(format!(
-                    "xtask/mutations.toml: a mutation has no {key:?}: {entry}"
+                    "xtask/mutations.toml: a mutation has no {key:?}: {entry:?}"
                 )),
             };
             let file = text("file")?;
