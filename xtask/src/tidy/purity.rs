@@ -37,7 +37,7 @@ const IMPURE: &[&str] = &[
     "std::env",
     "reqwest",
     "async_nats",
-    ".now(",
+    "env.now(",
     ".sleep(",
 ];
 
