@@ -1,2 +1,11 @@
 //! The command yiem.
-fn main() {}
+
+mod demo;
+
+fn main() {
+    let _ = (
+        demo::GetTime::new(),
+        demo::GetWeather::new(),
+        demo::DemoModel::new(),
+    );
+}
