@@ -1,1 +1,36 @@
-//! Tool registry, argument validation and typed function tools.
+//! The tools of an agent: registered, found, described, and given only arguments that suit them.
+//!
+//! - [`ToolRegistry`]: the tools that there are, in order, by name, each with its source (T-3);
+//!   [`ToolSnapshot`] is what a turn works with.
+//! - [`RegisteredTool::accept`]: the way of arguments to a tool: preparation, required check,
+//!   defaults and lossless coercion, JSON Schema (T-4). [`ArgsValidator`] is that for a schema
+//!   alone, [`ValidationError`] what the model reads.
+//! - [`ToolCatalog`]: registry, sources and discovery (T-5), with [`ListTools`] and
+//!   [`SearchTools`].
+//!
+//! There is no runtime, no network and no clock in it.
+
+mod builtin;
+mod catalog;
+mod name;
+mod registered;
+mod registry;
+mod schema;
+mod search;
+mod validate;
+
+pub use builtin::{LIST_TOOLS, ListTools, SEARCH_TOOLS, SearchTools};
+pub use catalog::{
+    CatalogBuilder, CatalogError, CatalogNotice, ChangedDefinitions, Discovery, Finder,
+    SourceState, SourceStatus, ToolCatalog,
+};
+pub use name::{ClashPolicy, MAX_NAME_CHARS};
+pub use registered::{RegisteredTool, SourceId};
+pub use registry::{
+    ChangedDefinition, QuarantinedTool, RegisterError, SourceChange, ToolRegistry, ToolSnapshot,
+};
+pub use schema::{InputSchema, SchemaError, SchemaLimits};
+pub use search::{SearchHit, SearchIndex};
+pub use validate::{
+    ArgsValidator, Problem, ValidationError, ValidationErrorKind, validate_required_args,
+};
