@@ -105,6 +105,7 @@ pub struct SseReader {
     name: Option<String>,
     id: Option<String>,
     retry: Option<u64>,
+    stray: Option<String>,
     body: Vec<u8>,
     failed: Option<SseError>,
 }
@@ -126,6 +127,9 @@ impl Default for Start {
         Self::Mark(0)
     }
 }
+
+/// How much of a stray line is kept.
+const STRAY_BYTES: usize = 512;
 
 const BYTE_ORDER_MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
 
@@ -219,6 +223,12 @@ impl SseReader {
     /// The last `retry` field of the stream, in milliseconds.
     pub fn retry_ms(&self) -> Option<u64> {
         self.retry
+    }
+
+    /// The beginning of the first line that is no field of the grammar, for a message about a
+    /// body that turns out to be no event stream.
+    pub fn stray_line(&self) -> Option<&str> {
+        self.stray.as_deref()
     }
 
     fn is_body(&self) -> bool {
@@ -370,6 +380,11 @@ impl SseReader {
                 {
                     self.retry = Some(retry);
                 }
+            }
+            b"id" | b"retry" => {}
+            _ if self.stray.is_none() => {
+                let head = &line[..line.len().min(STRAY_BYTES)];
+                self.stray = Some(String::from_utf8_lossy(head).into());
             }
             _ => {}
         }

@@ -255,3 +255,11 @@ fn the_last_id_is_known_without_an_event() {
     let (_, reader) = read([&b"id: 42\n\n"[..]]);
     assert_eq!(reader.last_event_id(), Some("42"));
 }
+
+#[test]
+fn the_first_stray_line_is_told() {
+    let (_, reader) = read([&b"upstream connect error\nmore\n"[..]]);
+    assert_eq!(reader.stray_line(), Some("upstream connect error"));
+    let (_, reader) = read([&b": note\nid: 1\nretry: x\ndata: a\n\n"[..]]);
+    assert_eq!(reader.stray_line(), None);
+}

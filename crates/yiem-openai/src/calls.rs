@@ -1,0 +1,230 @@
+//! The calls of one reply, put together from their pieces.
+//!
+//! Knows: which call a piece belongs to, when it opens a new one, when a name is a repeat, and
+//! that ids within a reply differ. The order of precedence is that of the case corpus
+//! (`PRECEDENCE.md`); each step names its rule.
+//! Does not know: events, text, why the reply ended.
+
+use std::collections::{HashMap, HashSet};
+
+use yiem_core::{Env, Extra, IdKind, JsonObject, ToolCall};
+
+use crate::arguments::{self, Reply};
+
+/// One piece of a call as a server sends it. Empty text means that nothing was said.
+#[derive(Debug, Default)]
+pub(crate) struct Piece<'a> {
+    pub index: Option<i64>,
+    pub id: &'a str,
+    pub name: &'a str,
+    pub arguments: &'a str,
+    pub extra: JsonObject,
+}
+
+/// What a piece did.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Taken {
+    /// The call that took it.
+    pub at: usize,
+    /// Whether the call can be told of now, and could not before.
+    pub shown: bool,
+}
+
+/// The calls so far.
+#[derive(Debug, Default)]
+pub(crate) struct Calls {
+    calls: Vec<Building>,
+    by_index: HashMap<i64, usize>,
+    by_id: HashMap<String, usize>,
+}
+
+#[derive(Debug, Default)]
+struct Building {
+    index: Option<i64>,
+    id: String,
+    name: String,
+    arguments: String,
+    /// Where each fragment of the arguments ends.
+    ends: Vec<usize>,
+    extra: JsonObject,
+    shown: bool,
+    /// How often it was asked whether the arguments are whole; bounds that work.
+    asked: u8,
+}
+
+impl Building {
+    /// Whether there is anything to run: a ghost without name and arguments is none.
+    fn is_real(&self) -> bool {
+        !self.name.is_empty() || !self.arguments.is_empty()
+    }
+
+    fn is_whole(&mut self) -> bool {
+        self.asked = self.asked.saturating_add(1);
+        self.asked < u8::MAX && arguments::is_object(&self.arguments)
+    }
+}
+
+impl Calls {
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.calls.iter().any(Building::is_real)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// Id and name of a call as far as they are known.
+    pub(crate) fn head(&self, at: usize) -> (&str, &str) {
+        (&self.calls[at].id, &self.calls[at].name)
+    }
+
+    /// Takes a piece of a stream.
+    pub(crate) fn take(&mut self, piece: Piece<'_>) -> Taken {
+        let at = match self.owner(&piece) {
+            Some(at) if !self.opens(at, &piece) => at,
+            _ => self.open(piece.index),
+        };
+        self.add(at, piece)
+    }
+
+    /// Takes a call that came whole: it is one of its own, whatever its id or index.
+    pub(crate) fn take_whole(&mut self, piece: Piece<'_>) -> Taken {
+        let at = self.open(None);
+        self.add(at, piece)
+    }
+
+    /// Rule: a piece belongs to the call with its index, or, without an index, to the call
+    /// with its id, or else to the last call. Where several calls had the index, its id tells.
+    fn owner(&self, piece: &Piece<'_>) -> Option<usize> {
+        let last = self.calls.len().checked_sub(1)?;
+        let Some(index) = piece.index else {
+            return Some(self.by_id.get(piece.id).copied().unwrap_or(last));
+        };
+        let newest = &self.calls[last];
+        if newest.index == Some(index) && (piece.id.is_empty() || newest.id == piece.id) {
+            return Some(last);
+        }
+        let by_id = self.by_id.get(piece.id).copied();
+        if let Some(at) = by_id.filter(|at| self.calls[*at].index == Some(index)) {
+            return Some(at);
+        }
+        match self.by_index.get(&index) {
+            Some(at) => Some(*at),
+            None if by_id.is_some() => by_id,
+            // An index never seen: only a name can open a call, see below.
+            None if piece.name.is_empty() => Some(last),
+            None => None,
+        }
+    }
+
+    /// Rule: a piece opens a new call when it has a new id and a name, or (no ids anywhere)
+    /// when it has a name, the call so far is a complete object, and the fragment starts a new
+    /// object. A new id without a name does not. A name that differs from one whose arguments
+    /// are complete can only be another call's, so there ids elsewhere do not matter.
+    fn opens(&mut self, at: usize, piece: &Piece<'_>) -> bool {
+        if piece.name.is_empty() {
+            return false;
+        }
+        if !piece.id.is_empty() && !self.calls[at].id.is_empty() {
+            return !self.by_id.contains_key(piece.id);
+        }
+        let other_name = self.calls[at].name != piece.name && !self.calls[at].name.is_empty();
+        let ids_told = !piece.id.is_empty() || !self.by_id.is_empty();
+        let starts = piece.arguments.trim_start().starts_with('{')
+            || (other_name && piece.arguments.is_empty());
+        starts
+            && (other_name || !ids_told || self.calls[at].id.is_empty())
+            && self.calls[at].is_whole()
+    }
+
+    fn open(&mut self, index: Option<i64>) -> usize {
+        let at = self.calls.len();
+        if let Some(index) = index {
+            self.by_index.insert(index, at);
+        }
+        self.calls.push(Building {
+            index,
+            ..Building::default()
+        });
+        at
+    }
+
+    fn add(&mut self, at: usize, piece: Piece<'_>) -> Taken {
+        let call = &mut self.calls[at];
+        if call.id.is_empty() && !piece.id.is_empty() {
+            call.id.push_str(piece.id);
+            self.by_id.entry(piece.id.to_owned()).or_insert(at);
+        }
+        // Rule: a name equal to the one held is a repeat; a differing piece is appended only
+        // while no arguments have come.
+        if !piece.name.is_empty() && call.name != piece.name && call.arguments.is_empty() {
+            call.name.push_str(piece.name);
+        }
+        if !piece.arguments.is_empty() {
+            call.arguments.push_str(piece.arguments);
+            call.ends.push(call.arguments.len());
+        }
+        if !piece.extra.is_empty() {
+            call.extra.extend(piece.extra);
+        }
+        let shown = !call.shown && call.is_real();
+        call.shown |= shown;
+        Taken { at, shown }
+    }
+
+    /// The calls, each with its place: arguments read, ids made where they are missing or came
+    /// twice, names cleaned by `name`.
+    pub(crate) fn finish(
+        self,
+        reply: Reply,
+        env: &dyn Env,
+        name: impl Fn(&str) -> String,
+    ) -> Vec<(usize, ToolCall)> {
+        let mut seen = HashSet::new();
+        let mut done = Vec::with_capacity(self.calls.len());
+        for (at, call) in self.calls.into_iter().enumerate() {
+            if !call.is_real() {
+                continue;
+            }
+            let mut id = call.id;
+            while id.trim().is_empty() || !seen.insert(id.clone()) {
+                id = env.new_id(IdKind::Call);
+            }
+            let call = ToolCall {
+                id: id.into(),
+                name: name(&call.name),
+                arguments: arguments::read_fragments(&call.arguments, &call.ends, reply),
+                extra: Extra::from(call.extra),
+            };
+            done.push((at, call));
+        }
+        done
+    }
+}
+
+/// A name without the control tokens that a chat template left in it: what stands before the
+/// first, or, in a header such as `<|channel|>commentary to=functions.x`, after `to=`.
+pub(crate) fn clean_name(name: &str) -> &str {
+    const RECIPIENT: &str = "to=";
+    let name = name.trim();
+    let Some(token) = name.find("<|") else {
+        return name;
+    };
+    let head = name[..token].trim();
+    let addressed = |text: &'_ str| text.find(RECIPIENT).map(|at| at + RECIPIENT.len());
+    let name = match addressed(name) {
+        Some(at) if head.is_empty() || addressed(head).is_some() => {
+            let rest = &name[at..];
+            let end = rest
+                .find(|c: char| c.is_whitespace() || c == '<')
+                .unwrap_or(rest.len());
+            let target = &rest[..end];
+            target.strip_prefix("functions.").unwrap_or(target)
+        }
+        _ => head,
+    };
+    name
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,418 @@
+//! What a failure is, out of what a server said of it.
+//!
+//! Knows: the order of precedence (for a status of 400 and above the status decides first, then
+//! code and type, then the wording; inside a 200 body a numeric code stands for the status) and
+//! vendors' codes and wordings, as data.
+//! Does not know: sockets, clocks, retries.
+
+use serde_json::Value;
+use yiem_core::{ModelError, ModelErrorKind, Timestamp};
+
+use crate::finish::plain;
+use crate::retry_after;
+use crate::wire::Body;
+
+use ModelErrorKind::{
+    Auth, ContextLength, InvalidRequest, Malformed, NotFound, Overloaded, Quota, RateLimit, Server,
+    TruncatedStream,
+};
+
+mod wording;
+use wording::{CODES, Code, WORDINGS};
+
+#[cfg(test)]
+mod tests;
+
+/// The longest message of an error, in characters.
+const MESSAGE_CHARS: usize = 300;
+/// The longest text of a server that is kept beside the message, in characters.
+const BODY_CHARS: usize = 2_000;
+
+/// An answer with a status that says failure.
+#[derive(Debug, Clone, Copy)]
+pub struct HttpFailure<'a> {
+    /// The status.
+    pub status: u16,
+    /// The headers, names in any case.
+    pub headers: &'a [(String, String)],
+    /// The body, or its beginning.
+    pub body: &'a [u8],
+    /// The time, for dates in headers.
+    pub now: Timestamp,
+}
+
+impl HttpFailure<'_> {
+    /// The error that it is: kind, message, whether to try again, and how long to wait.
+    #[must_use]
+    pub fn classify(self) -> ModelError {
+        let text = String::from_utf8_lossy(self.body);
+        let said = match serde_json::from_str::<Value>(&text) {
+            Ok(value) => Said::of(&value),
+            Err(_) => Said {
+                message: plain_text(&text),
+                ..Said::default()
+            },
+        };
+        let kind = of_status(self.status, &said);
+        let what = if said.message.is_empty() {
+            reason(self.status)
+        } else {
+            &said.message
+        };
+        let mut error = ModelError::new(
+            kind,
+            cut(
+                &format!("the server answered with {}: {what}", self.status),
+                MESSAGE_CHARS,
+            ),
+        );
+        error.status = Some(self.status);
+        let headers = self
+            .headers
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()));
+        error.retry_after = retry_after::read(headers, self.now);
+        error.body = (!text.trim().is_empty()).then(|| cut(text.trim(), BODY_CHARS));
+        error
+    }
+}
+
+/// Whether a body that came with a good status tells of a failure all the same.
+pub(crate) fn of_body(body: &Body<'_>, text: &str) -> Option<ModelError> {
+    if let Some(message) = body.error_message.get() {
+        return Some(of_said(&Said {
+            message: message.to_owned(),
+            ..Said::default()
+        }));
+    }
+    if let Some(raw) = body.error {
+        let value: Value = serde_json::from_str(raw.get()).ok()?;
+        let empty = match &value {
+            Value::Null | Value::Bool(false) => true,
+            Value::String(text) => text.trim().is_empty(),
+            Value::Object(object) => object.is_empty(),
+            _ => false,
+        };
+        if !empty {
+            return Some(in_body(&serde_json::from_str(text).ok()?));
+        }
+    }
+    if let Some(raw) = body.choices.0.iter().find_map(|choice| choice.error) {
+        let value: Value = serde_json::from_str(raw.get()).ok()?;
+        return Some(in_body(&serde_json::json!({ "error": value })));
+    }
+    let silent = body.choices.0.is_empty() && body.content.is_none();
+    let flat = body.object.get() == Some("error")
+        || body.kind.get() == Some("error")
+        || body.detail.is_some()
+        || body
+            .message
+            .is_some_and(|message| message.get().starts_with('"'));
+    if silent && flat {
+        Some(in_body(&serde_json::from_str(text).ok()?))
+    } else {
+        None
+    }
+}
+
+/// The error that a body tells of, whose status said that all is well.
+pub(crate) fn in_body(value: &Value) -> ModelError {
+    of_said(&Said::of(value))
+}
+
+fn of_said(said: &Said) -> ModelError {
+    let kind = match said.status {
+        Some(status) => of_status(status, said),
+        None => {
+            let coded = said.coded();
+            match coded {
+                Some(Code {
+                    kind,
+                    certain: true,
+                    ..
+                }) => *kind,
+                _ => wording(&said.message)
+                    .or(coded.map(|code| code.kind))
+                    .unwrap_or(Server),
+            }
+        }
+    };
+    let what = if said.message.is_empty() {
+        "it gave no reason"
+    } else {
+        &said.message
+    };
+    let mut error = ModelError::new(
+        kind,
+        cut(
+            &format!("the server answered with an error: {what}"),
+            MESSAGE_CHARS,
+        ),
+    );
+    error.status = said.status;
+    error
+}
+
+/// A reply that is nothing that can be read.
+pub(crate) fn unreadable(body: &[u8], why: &str) -> ModelError {
+    let text = String::from_utf8_lossy(&body[..body.len().min(4 * BODY_CHARS)]);
+    let shown = plain_text(&text);
+    let mut error = ModelError::new(
+        Malformed,
+        cut(&format!("the server's reply {why}: {shown}"), MESSAGE_CHARS),
+    );
+    error.body = Some(cut(text.trim(), BODY_CHARS));
+    error
+}
+
+/// A body that ended before it was whole.
+pub(crate) fn cut_off(text: &str) -> ModelError {
+    let mut error = ModelError::new(TruncatedStream, "the reply ended before its JSON was whole");
+    error.body = Some(cut(text.trim(), BODY_CHARS));
+    error
+}
+
+/// What a server said of its failure, whatever the shape.
+#[derive(Debug, Default)]
+struct Said {
+    message: String,
+    codes: Vec<String>,
+    /// A numeric code that can stand for a status.
+    status: Option<u16>,
+}
+
+impl Said {
+    fn of(value: &Value) -> Self {
+        let mut said = Self::default();
+        said.take(value, 0);
+        said
+    }
+
+    fn take(&mut self, value: &Value, depth: usize) {
+        match value {
+            Value::String(text) if self.message.is_empty() => {
+                // Some proxies hand an error on as text of JSON.
+                match serde_json::from_str::<Value>(text) {
+                    Ok(inner @ Value::Object(_)) if depth < 4 => self.take(&inner, depth + 1),
+                    _ => self.message = text.trim().to_owned(),
+                }
+            }
+            Value::Array(items) if depth < 4 => {
+                // FastAPI's list of problems, each with its place.
+                let lines: Vec<String> = items.iter().filter_map(problem).collect();
+                if self.message.is_empty() {
+                    self.message = lines.join("; ");
+                }
+                if self.message.is_empty()
+                    && let Some(first) = items.first()
+                {
+                    self.take(first, depth + 1);
+                }
+            }
+            Value::Object(object) => {
+                for key in ["code", "type", "status", "status_code", "reason"] {
+                    self.code(object.get(key), key);
+                }
+                for key in [
+                    "error",
+                    "message",
+                    "detail",
+                    "msg",
+                    "error_message",
+                    "error_description",
+                    "errors",
+                    "title",
+                ] {
+                    if let Some(inner) = object.get(key)
+                        && depth < 4
+                    {
+                        self.take(inner, depth + 1);
+                    }
+                }
+                // What the server behind the server said.
+                if let Some(raw) = object
+                    .get("metadata")
+                    .and_then(|metadata| metadata.get("raw"))
+                {
+                    let inner = Self::of(raw);
+                    if !inner.message.is_empty() && !self.message.contains(&inner.message) {
+                        self.message = format!("{} ({})", self.message, inner.message);
+                    }
+                }
+                for detail in object
+                    .get("details")
+                    .and_then(Value::as_array)
+                    .into_iter()
+                    .flatten()
+                {
+                    self.code(detail.get("reason"), "reason");
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn code(&mut self, value: Option<&Value>, key: &str) {
+        match value {
+            Some(Value::Number(number)) if key != "type" => self.status_of(number.as_f64()),
+            Some(Value::String(text)) => match text.trim().parse::<f64>() {
+                Ok(number) => self.status_of(Some(number)),
+                Err(_) => self.codes.push(plain(text)),
+            },
+            _ => {}
+        }
+    }
+
+    fn status_of(&mut self, number: Option<f64>) {
+        if self.status.is_none()
+            && let Some(number) = number.filter(|n| (400.0..600.0).contains(n))
+        {
+            self.status = Some(number as u16);
+        }
+    }
+
+    /// What the codes say; a certain one before one that is only general.
+    fn coded(&self) -> Option<&'static Code> {
+        let found = |certain: bool| {
+            self.codes.iter().find_map(|code| {
+                CODES.iter().find(|known| {
+                    known.certain == certain
+                        && if known.whole {
+                            *code == known.text
+                        } else {
+                            code.contains(known.text)
+                        }
+                })
+            })
+        };
+        found(true).or_else(|| found(false))
+    }
+}
+
+/// One problem of a list: where, and what.
+fn problem(item: &Value) -> Option<String> {
+    let what = ["msg", "message", "error"]
+        .iter()
+        .find_map(|key| item.get(*key)?.as_str())?;
+    let place: Vec<String> = item
+        .get("loc")
+        .or(item.get("path"))
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .map(|step| {
+            step.as_str()
+                .map_or_else(|| step.to_string(), str::to_owned)
+        })
+        .collect();
+    Some(if place.is_empty() {
+        what.to_owned()
+    } else {
+        format!("{}: {what}", place.join("."))
+    })
+}
+
+/// Rule: the status decides first. Where it leaves something open, code and type do, then the
+/// wording.
+fn of_status(status: u16, said: &Said) -> ModelErrorKind {
+    let coded = said.coded();
+    let certain = coded.filter(|code| code.certain).map(|code| code.kind);
+    match status {
+        401 => Auth,
+        402 => Quota,
+        403 => match certain {
+            Some(Quota) => Quota,
+            _ => Auth,
+        },
+        404 | 410 => NotFound,
+        408 | 409 | 425 | 499 => Server,
+        // A body that is too large is a conversation that is too long.
+        413 => ContextLength,
+        // Never a context length on wording alone; quota only by code or type.
+        429 => match certain {
+            Some(kind @ (Quota | ContextLength)) => kind,
+            _ => RateLimit,
+        },
+        503 | 529 => Overloaded,
+        500.. => match certain {
+            Some(ContextLength) => ContextLength,
+            _ => Server,
+        },
+        _ => certain
+            .or_else(|| wording(&said.message).filter(|kind| *kind != Quota))
+            .or(coded
+                .map(|code| code.kind)
+                .filter(|kind| !kind.is_retryable()))
+            .unwrap_or(InvalidRequest),
+    }
+}
+
+/// What the words of a message say.
+fn wording(message: &str) -> Option<ModelErrorKind> {
+    let message = message.to_lowercase();
+    WORDINGS
+        .iter()
+        .find(|(parts, _)| parts.iter().all(|part| message.contains(part)))
+        .map(|(_, kind)| *kind)
+}
+
+fn reason(status: u16) -> &'static str {
+    match status {
+        300..=399 => "a redirect, which is not followed; give the address that it leads to",
+        401 | 403 => "the key is missing or may not do this",
+        404 => "there is no such address or model",
+        429 => "too many requests",
+        500.. => "the server failed",
+        _ => "it gave no reason",
+    }
+}
+
+/// Text for people: of markup its title or words, on one line.
+fn plain_text(text: &str) -> String {
+    let text = text.trim();
+    if !text.starts_with('<') {
+        return words(text);
+    }
+    let lower = text.to_ascii_lowercase();
+    for tag in ["title", "h1"] {
+        if let Some(start) = lower.find(&format!("<{tag}"))
+            && let Some(open) = lower[start..].find('>').map(|at| start + at + 1)
+            && let Some(end) = lower[open..].find("</").map(|at| open + at)
+        {
+            let title = words(&text[open..end]);
+            if !title.is_empty() {
+                return title;
+            }
+        }
+    }
+    let mut out = String::new();
+    let mut inside = false;
+    for c in text.chars().take(BODY_CHARS) {
+        match c {
+            '<' => inside = true,
+            '>' => {
+                inside = false;
+                out.push(' ');
+            }
+            c if !inside => out.push(c),
+            _ => {}
+        }
+    }
+    words(&out)
+}
+
+fn words(text: &str) -> String {
+    let head = cut(text, BODY_CHARS);
+    head.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The beginning of a text, and a sign that there was more.
+fn cut(text: &str, chars: usize) -> String {
+    match text.char_indices().nth(chars) {
+        Some(_) => {
+            let end = text.char_indices().nth(chars - 1).map_or(0, |(at, _)| at);
+            format!("{}…", &text[..end])
+        }
+        None => text.to_owned(),
+    }
+}

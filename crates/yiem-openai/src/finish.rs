@@ -1,0 +1,148 @@
+//! What the word means that a server gives as the reason of an end.
+//!
+//! Knows: vendors' words, as data, and parts of words that tell the meaning of one not seen
+//! before. Does not know: whether calls came, which beats most reasons.
+
+use yiem_core::ModelErrorKind;
+
+/// The meaning of a `finish_reason`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Meaning {
+    End,
+    Calls,
+    Length,
+    Filter,
+    Failure(ModelErrorKind),
+    /// A word of no known meaning; it counts as an end.
+    Unknown,
+}
+
+use Meaning::{Calls, End, Failure, Filter, Length};
+use ModelErrorKind::{Malformed, Overloaded, Server};
+
+/// Whole words, without regard to case, with `_` for whatever stands between letters.
+const WORDS: &[(&str, Meaning)] = &[
+    ("stop", End),
+    ("eos", End),
+    ("eos_token", End),
+    ("end", End),
+    ("end_turn", End),
+    ("end_of_text", End),
+    ("end_of_turn", End),
+    ("im_end", End),
+    ("stop_sequence", End),
+    ("stop_token", End),
+    ("stop_word", End),
+    ("complete", End),
+    ("completed", End),
+    ("finish", End),
+    ("finished", End),
+    ("done", End),
+    ("success", End),
+    ("tool_calls", Calls),
+    ("tool_call", Calls),
+    ("tool_use", Calls),
+    ("function_call", Calls),
+    ("function_calls", Calls),
+    ("length", Length),
+    ("max_tokens", Length),
+    ("max_output_tokens", Length),
+    ("max_completion_tokens", Length),
+    ("max_new_tokens", Length),
+    ("max_length", Length),
+    ("model_length", Length),
+    ("model_context_window_exceeded", Length),
+    ("content_filter", Filter),
+    ("safety", Filter),
+    ("recitation", Filter),
+    ("blocklist", Filter),
+    ("spii", Filter),
+    ("refusal", Filter),
+    ("sensitive", Filter),
+    ("guardrail_intervened", Filter),
+    ("unexpected_tool_call", Failure(Malformed)),
+    ("too_many_tool_calls", Failure(Malformed)),
+    ("insufficient_system_resource", Failure(Overloaded)),
+    ("abort", Failure(Server)),
+    ("aborted", Failure(Server)),
+    ("cancelled", Failure(Server)),
+    ("canceled", Failure(Server)),
+    ("timeout", Failure(Server)),
+];
+
+/// Parts of a word that tell its meaning; the first that fits counts.
+const PARTS: &[(&str, Meaning)] = &[
+    ("malformed", Failure(Malformed)),
+    ("invalid", Failure(Malformed)),
+    ("missing", Failure(Malformed)),
+    ("no_resource", Failure(Overloaded)),
+    ("resource", Failure(Overloaded)),
+    ("overload", Failure(Overloaded)),
+    ("capacity", Failure(Overloaded)),
+    ("busy", Failure(Overloaded)),
+    ("error", Failure(Server)),
+    ("fail", Failure(Server)),
+    ("exception", Failure(Server)),
+    ("timed_out", Failure(Server)),
+    ("unavailable", Failure(Server)),
+    ("disconnect", Failure(Server)),
+    ("filter", Filter),
+    ("safety", Filter),
+    ("sensitive", Filter),
+    ("moderat", Filter),
+    ("prohibited", Filter),
+    ("block", Filter),
+    ("policy", Filter),
+    ("unsafe", Filter),
+    ("harm", Filter),
+    ("refus", Filter),
+    ("length", Length),
+    ("max_token", Length),
+    ("token_limit", Length),
+    ("tokens_limit", Length),
+    ("max_output", Length),
+    ("context_window", Length),
+    ("truncat", Length),
+    ("tool_call", Calls),
+    ("tool_use", Calls),
+    ("function_call", Calls),
+    ("eos", End),
+    ("stop", End),
+];
+
+/// Reads the word by its meaning.
+pub(crate) fn meaning(word: &str) -> Meaning {
+    let word = plain(word);
+    if let Some((_, meaning)) = WORDS.iter().find(|(known, _)| *known == word) {
+        return *meaning;
+    }
+    PARTS
+        .iter()
+        .find(|(part, _)| word.contains(part))
+        .map_or(Meaning::Unknown, |(_, meaning)| *meaning)
+}
+
+/// Lower case; what is no letter or digit, and a border between lower and upper case, is `_`.
+pub(crate) fn plain(word: &str) -> String {
+    let mut out = String::with_capacity(word.len());
+    let mut lower = false;
+    for c in word.trim().chars() {
+        if c.is_alphanumeric() {
+            if lower && c.is_uppercase() {
+                out.push('_');
+            }
+            lower = c.is_lowercase();
+            out.extend(c.to_lowercase());
+        } else {
+            lower = false;
+            if !out.is_empty() && !out.ends_with('_') {
+                out.push('_');
+            }
+        }
+    }
+    out.truncate(out.trim_end_matches('_').len());
+    out
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,399 @@
+//! Tool calls that stand as text in an answer, because a server did not read its model's markup.
+//!
+//! Knows: the markup of models, as data, and that explaining a call is not making one: a call
+//! counts only inside its markup, or where it is the whole answer, and only if its name was
+//! offered. Does not know: when recovery is wanted.
+
+use serde_json::Value;
+
+use crate::names::OfferedTools;
+use crate::think::overlap;
+
+/// Text that opens the markup of calls, and how what follows is written.
+const MARKUP: &[(&str, Form)] = &[
+    ("<tool_call>", Form::Tagged("</tool_call>")),
+    ("<tool_calls>", Form::Tagged("</tool_calls>")),
+    ("<function_call>", Form::Tagged("</function_call>")),
+    ("<functioncall>", Form::Tagged("</functioncall>")),
+    ("<|tool_call|>", Form::Tagged("<|/tool_call|>")),
+    ("<|tool_call_start|>", Form::Tagged("<|tool_call_end|>")),
+    ("<|python_tag|>", Form::Tagged("<|eom_id|>")),
+    ("<function=", Form::Function),
+    ("[TOOL_CALLS]", Form::Mistral),
+    (
+        "<|tool_calls_section_begin|>",
+        Form::Section {
+            begin: "<|tool_call_begin|>",
+            separator: "<|tool_call_argument_begin|>",
+            end: "<|tool_call_end|>",
+            close: "<|tool_calls_section_end|>",
+        },
+    ),
+    (
+        "<｜tool▁calls▁begin｜>",
+        Form::Section {
+            begin: "<｜tool▁call▁begin｜>",
+            separator: "<｜tool▁sep｜>",
+            end: "<｜tool▁call▁end｜>",
+            close: "<｜tool▁calls▁end｜>",
+        },
+    ),
+    ("<|channel|>commentary to=", Form::Channel),
+];
+
+#[derive(Debug, Clone, Copy)]
+enum Form {
+    /// One call or a list of calls as JSON, then this.
+    Tagged(&'static str),
+    /// `NAME>` arguments `</function>`.
+    Function,
+    /// A JSON list of calls, or `NAME[ARGS]` or `NAME` and arguments.
+    Mistral,
+    /// Calls, each name and arguments between tokens.
+    Section {
+        begin: &'static str,
+        separator: &'static str,
+        end: &'static str,
+        close: &'static str,
+    },
+    /// `functions.NAME … <|message|>` arguments `<|call|>`.
+    Channel,
+}
+
+/// The most white space that is held back because markup may follow.
+const MARGIN: usize = 256;
+
+/// A call that was found; its arguments are text that still has to be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub name: String,
+    pub arguments: String,
+}
+
+/// Holds back text from where markup may begin, and reads it at the end.
+#[derive(Debug, Default)]
+pub(crate) struct LeakFilter {
+    held: String,
+    /// Text without any markup was let through; the whole answer is no single call then.
+    passed: bool,
+    /// Markup began: the rest is held until the end.
+    holding: bool,
+}
+
+impl LeakFilter {
+    /// Takes the next piece; gives what can be shown already.
+    pub(crate) fn push(&mut self, piece: &str) -> Option<String> {
+        self.held.push_str(piece);
+        if self.holding {
+            return None;
+        }
+        if !self.passed && self.held.trim_start().starts_with(['{', '[', '`']) {
+            // Perhaps the whole answer is one call.
+            self.holding = true;
+            return None;
+        }
+        let found = MARKUP
+            .iter()
+            .filter_map(|(open, _)| self.held.find(open))
+            .min();
+        self.holding = found.is_some();
+        let end = found.unwrap_or_else(|| {
+            let begun = MARKUP
+                .iter()
+                .map(|(open, _)| overlap(&self.held, open))
+                .max();
+            self.held.len() - begun.unwrap_or(0)
+        });
+        // White space next to the markup goes with it; a great deal of it is no one's margin.
+        let trimmed = self.held[..end].trim_end().len();
+        let end = if end - trimmed > MARGIN { end } else { trimmed };
+        if end == 0 {
+            return None;
+        }
+        self.passed = true;
+        Some(self.held.drain(..end).collect())
+    }
+
+    /// The rest of the text, and the calls that were in it. `None` = none are looked for.
+    pub(crate) fn finish(self, offered: Option<&OfferedTools>) -> (String, Vec<Found>) {
+        let Some(offered) = offered.filter(|_| !self.held.trim().is_empty()) else {
+            return (self.held, Vec::new());
+        };
+        if !self.passed
+            && let Some(calls) = whole_answer(&self.held, offered)
+        {
+            return (String::new(), calls);
+        }
+        recover(&self.held, offered)
+    }
+}
+
+/// The answer is nothing but a call, or a list of calls, in a fence or bare.
+fn whole_answer(text: &str, offered: &OfferedTools) -> Option<Vec<Found>> {
+    let mut text = text.trim();
+    if let Some(inner) = text
+        .strip_prefix("```")
+        .and_then(|rest| rest.strip_suffix("```"))
+    {
+        text = inner.strip_prefix("json").unwrap_or(inner).trim();
+    }
+    let value: Value = serde_json::from_str(text).ok()?;
+    calls_of(&value, offered)
+}
+
+fn recover(text: &str, offered: &OfferedTools) -> (String, Vec<Found>) {
+    let (mut kept, mut calls) = (String::new(), Vec::new());
+    let mut rest = text;
+    let mut removed = false;
+    let next = |rest: &str| {
+        MARKUP
+            .iter()
+            .filter_map(|(open, form)| Some((rest.find(open)?, *open, *form)))
+            .min_by_key(|(at, open, _)| (*at, std::cmp::Reverse(open.len())))
+    };
+    while let Some((at, open, form)) = next(rest) {
+        let inner = &rest[at + open.len()..];
+        match read(form, inner, offered) {
+            Some((found, length)) => {
+                push_text(&mut kept, &rest[..at], removed, true);
+                calls.extend(found);
+                rest = &inner[length..];
+                removed = true;
+            }
+            None => {
+                push_text(&mut kept, &rest[..at + open.len()], removed, false);
+                removed = false;
+                rest = inner;
+            }
+        }
+    }
+    push_text(&mut kept, rest, removed, false);
+    if calls.is_empty() {
+        return (text.to_owned(), calls);
+    }
+    (kept, calls)
+}
+
+fn push_text(kept: &mut String, text: &str, after_markup: bool, before_markup: bool) {
+    let text = if after_markup {
+        text.trim_start()
+    } else {
+        text
+    };
+    kept.push_str(if before_markup { text.trim_end() } else { text });
+}
+
+/// Reads the calls of one piece of markup; gives them and how long it is. `None` when it is no
+/// such markup, or names a tool that was not offered.
+fn read(form: Form, text: &str, offered: &OfferedTools) -> Option<(Vec<Found>, usize)> {
+    match form {
+        Form::Tagged(close) => tagged(text, close, offered),
+        Form::Function => {
+            let (call, at) = function(text, offered)?;
+            Some((vec![call], at))
+        }
+        Form::Mistral => mistral(text, offered),
+        Form::Section {
+            begin,
+            separator,
+            end,
+            close,
+        } => section(text, [begin, separator, end, close], offered),
+        Form::Channel => channel(text, offered),
+    }
+}
+
+fn tagged(text: &str, close: &str, offered: &OfferedTools) -> Option<(Vec<Found>, usize)> {
+    let body = text.trim_start();
+    let mut at = text.len() - body.len();
+    let mut calls = Vec::new();
+    if let Some(inner) = body.strip_prefix("<function=") {
+        let (call, length) = function(inner, offered)?;
+        calls.push(call);
+        at += body.len() - inner.len() + length;
+    } else {
+        loop {
+            let (value, end) = json(&text[at..]).or_else(|| mended_until(&text[at..], close))?;
+            calls.extend(calls_of(&value, offered)?);
+            at += end;
+            let rest = text[at..].trim_start();
+            let more = rest.strip_prefix([';', ',']).unwrap_or(rest).trim_start();
+            if !more.starts_with('{') {
+                break;
+            }
+            at = text.len() - more.len();
+        }
+    }
+    Some((calls, closed(text, at, close)))
+}
+
+/// Where the markup ends: behind its closing text, if that follows.
+fn closed(text: &str, at: usize, close: &str) -> usize {
+    let rest = text[at..].trim_start();
+    match rest.strip_prefix(close) {
+        Some(after) => text.len() - after.len(),
+        None => at,
+    }
+}
+
+/// The JSON value at the beginning.
+fn json(text: &str) -> Option<(Value, usize)> {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+    match values.next() {
+        Some(Ok(value @ (Value::Object(_) | Value::Array(_)))) => {
+            Some((value, values.byte_offset()))
+        }
+        _ => None,
+    }
+}
+
+/// A value that is nearly JSON, up to the closing text.
+fn mended_until(text: &str, close: &str) -> Option<(Value, usize)> {
+    let end = text.find(close)?;
+    let read = crate::arguments::read(&text[..end], crate::arguments::Reply::Whole);
+    Some((
+        Value::Object(read.object().filter(|object| !object.is_empty())?.clone()),
+        end,
+    ))
+}
+
+/// `NAME>` and arguments as JSON, or as `<parameter=KEY>` elements.
+fn function(text: &str, offered: &OfferedTools) -> Option<(Found, usize)> {
+    const CLOSE: &str = "</function>";
+    let (name, rest) = text.split_once('>')?;
+    let name = offered.find(name.trim())?.to_owned();
+    let start = text.len() - rest.len();
+    if let Some((value @ Value::Object(_), end)) = json(rest) {
+        let call = Found {
+            name,
+            arguments: value.to_string(),
+        };
+        return Some((call, closed(text, start + end, CLOSE)));
+    }
+    let end = rest.find(CLOSE)?;
+    let mut arguments = serde_json::Map::new();
+    let mut inner = &rest[..end];
+    while let Some((_, element)) = inner.split_once("<parameter=") {
+        let (key, element) = element.split_once('>')?;
+        let (value, after) = element.split_once("</parameter>")?;
+        let value = value.strip_prefix('\n').unwrap_or(value);
+        let value = value.strip_suffix('\n').unwrap_or(value);
+        // The element's text is the value's; a schema says later what it should be.
+        arguments.insert(key.trim().to_owned(), Value::from(value));
+        inner = after;
+    }
+    let call = Found {
+        name,
+        arguments: Value::Object(arguments).to_string(),
+    };
+    Some((call, start + end + CLOSE.len()))
+}
+
+fn mistral(text: &str, offered: &OfferedTools) -> Option<(Vec<Found>, usize)> {
+    if text.trim_start().starts_with(['[', '{']) {
+        let (value, end) = json(text)?;
+        return Some((calls_of(&value, offered)?, end));
+    }
+    let brace = text.find('{')?;
+    let head = &text[..brace];
+    let name = head.split(['[', '<']).next().unwrap_or(head).trim();
+    let name = offered.find(name)?.to_owned();
+    let (value, end) = json(&text[brace..])?;
+    Some((
+        vec![Found {
+            name,
+            arguments: value.to_string(),
+        }],
+        brace + end,
+    ))
+}
+
+fn section(
+    text: &str,
+    [begin, separator, end, close]: [&str; 4],
+    offered: &OfferedTools,
+) -> Option<(Vec<Found>, usize)> {
+    let mut calls = Vec::new();
+    let mut rest = text;
+    while let Some(inner) = rest.trim_start().strip_prefix(begin) {
+        let (head, inner) = inner.split_once(separator)?;
+        let (body, after) = inner.split_once(end).unwrap_or((inner, ""));
+        // DeepSeek's older form has the kind of call first and the name behind it.
+        let (head, body) = match body.split_once('\n') {
+            Some((name, body)) if head.trim() == "function" => (name, body),
+            _ => (head, body),
+        };
+        // Kimi numbers its calls: functions.NAME:0.
+        let name = head.trim();
+        let name = name
+            .rsplit_once(':')
+            .filter(|(_, n)| n.parse::<u32>().is_ok())
+            .map_or(name, |(n, _)| n);
+        let name = offered.find(name)?.to_owned();
+        let body = body.trim();
+        let body = body
+            .strip_prefix("```json")
+            .or(body.strip_prefix("```"))
+            .unwrap_or(body);
+        let body = body.strip_suffix("```").unwrap_or(body).trim();
+        calls.push(Found {
+            name,
+            arguments: body.to_owned(),
+        });
+        rest = after;
+    }
+    if calls.is_empty() {
+        return None;
+    }
+    Some((calls, closed(text, text.len() - rest.len(), close)))
+}
+
+fn channel(text: &str, offered: &OfferedTools) -> Option<(Vec<Found>, usize)> {
+    let (head, body) = text.split_once("<|message|>")?;
+    let name = head.split(|c: char| c.is_whitespace() || c == '<').next()?;
+    let name = offered.find(name)?.to_owned();
+    let (value, end) = json(body)?;
+    let at = text.len() - body.len() + end;
+    Some((
+        vec![Found {
+            name,
+            arguments: value.to_string(),
+        }],
+        closed(text, at, "<|call|>"),
+    ))
+}
+
+/// The calls that a value is; `None` when it is none, or one of a tool that was not offered.
+fn calls_of(value: &Value, offered: &OfferedTools) -> Option<Vec<Found>> {
+    match value {
+        Value::Array(items) if !items.is_empty() => {
+            items.iter().map(|item| call_of(item, offered)).collect()
+        }
+        item => Some(vec![call_of(item, offered)?]),
+    }
+}
+
+fn call_of(value: &Value, offered: &OfferedTools) -> Option<Found> {
+    let object = value.as_object()?;
+    let object = match object.get("function") {
+        Some(Value::Object(inner)) => inner,
+        _ => object,
+    };
+    let name = ["name", "function", "tool", "tool_name"]
+        .iter()
+        .find_map(|key| object.get(*key)?.as_str())?;
+    let arguments = ["arguments", "parameters", "args", "input"]
+        .iter()
+        .find_map(|key| object.get(*key))?;
+    let arguments = match arguments {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    Some(Found {
+        name: offered.find(name)?.to_owned(),
+        arguments,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,943 @@
+//! Bytes of a reply in, events of a message out: streamed or whole, in any pieces.
+//!
+//! Knows: every shape of a reply, which field of two counts, when a reply is complete, why it
+//! ended. The order of precedence is that of the case corpus (`PRECEDENCE.md`).
+//! Does not know: sockets, clocks, tasks. Ids come through the given [`Env`].
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+use yiem_core::{
+    AssistantContent, ChatEvent, Env, Extra, JsonObject, ModelError, ModelErrorKind, ReplyInfo,
+    StopReason, Usage,
+};
+use yiem_sse::{BodyKind, Event, SseError, SseLimits, SseReader};
+
+use crate::arguments::{self, Reply};
+use crate::calls::{Calls, Piece};
+use crate::classify;
+use crate::finish::{self, Meaning};
+use crate::leak::LeakFilter;
+use crate::names::OfferedTools;
+use crate::parts::{self, PartKind};
+use crate::think::{Part, ThinkSplitter};
+use crate::usage::Counts;
+use crate::wire::{Body, Choice, Said, Text};
+
+#[cfg(test)]
+mod tests;
+
+/// The key of a message's or call's `extra` under which the provider's own data stands that has
+/// to go back, by the field that it came in.
+pub const PROVIDER_DATA: &str = "providerData";
+
+/// The key of a message's `extra` with the id of the model that was asked, where the server
+/// calls it something else.
+pub(crate) const REQUESTED_MODEL: &str = "requestedModel";
+
+/// How replies are read.
+#[derive(Debug, Clone, Default)]
+pub struct ReadOptions {
+    /// The tools that the request offered.
+    pub offered: Arc<OfferedTools>,
+    /// Make tool calls that stand as text in the answer into real calls, if the name was
+    /// offered. Default: off.
+    pub recover_leaked_calls: bool,
+    /// The opening think tag was part of the prompt, so text before a closing tag is reasoning.
+    /// Text is then held back until that tag or the end comes. Default: off.
+    pub think_open_implied: bool,
+    /// What the reply says of itself where the server does not (SP-018.4).
+    pub defaults: ReplyInfo,
+    /// How much is read before the reply is refused.
+    pub limits: ReadLimits,
+}
+
+/// How much of a reply is read before it is refused with a typed error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadLimits {
+    /// Most bytes of the data of all events, or of a body in one piece. Default: 64 MiB.
+    pub reply_bytes: usize,
+    /// Most bytes of one event. Default: 16 MiB.
+    pub event_bytes: usize,
+    /// Most calls in one reply. Default: 1,024.
+    pub calls: usize,
+}
+
+impl Default for ReadLimits {
+    fn default() -> Self {
+        Self {
+            reply_bytes: 64 << 20,
+            event_bytes: 16 << 20,
+            calls: 1_024,
+        }
+    }
+}
+
+/// What kind of answer was asked for. Either is read whichever comes; this decides only what
+/// a body is called that is neither whole nor a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// A stream of chunks.
+    Stream,
+    /// One whole body.
+    Whole,
+}
+
+/// Reads one reply: [`feed`](Self::feed) it the body's pieces, [`finish`](Self::finish) it when
+/// the body ended, and take the events in between and after with [`next`](Self::next).
+///
+/// The last event is the finish or an error; what came before an error is the partial message.
+/// Work is linear in the bytes for any splitting.
+pub struct ChunkDecoder {
+    reader: SseReader,
+    reply: ReplyState,
+}
+
+impl fmt::Debug for ChunkDecoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChunkDecoder")
+            .field("done", &self.reply.done)
+            .field("waiting", &self.reply.out.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl ChunkDecoder {
+    /// A decoder of one reply. `env` makes the ids of calls that come without.
+    #[must_use]
+    pub fn new(asked: Asked, options: ReadOptions, env: Arc<dyn Env>) -> Self {
+        let limits = SseLimits {
+            event_bytes: options.limits.event_bytes,
+            body_bytes: options.limits.reply_bytes,
+        };
+        Self {
+            reader: SseReader::with_limits(limits),
+            reply: ReplyState::new(asked, options, env),
+        }
+    }
+
+    /// Takes the next piece of the body.
+    pub fn feed(&mut self, piece: &[u8]) {
+        if self.reply.done {
+            return;
+        }
+        self.reply.bytes += piece.len();
+        let reply = &mut self.reply;
+        match self.reader.feed(piece, |event| reply.event(&event, false)) {
+            Ok(()) => {}
+            Err(error) => self.reply.too_long(error),
+        }
+        if self.reply.bytes > self.reply.options.limits.reply_bytes {
+            let limit = self.reply.options.limits.reply_bytes;
+            self.reply.too_long(SseError::BodyTooLong { limit });
+        }
+    }
+
+    /// The body ended; gives the events that end the reply.
+    pub fn finish(&mut self) {
+        if self.reply.done {
+            return;
+        }
+        let reply = &mut self.reply;
+        if let Err(error) = self.reader.finish(|event| reply.event(&event, true)) {
+            return self.reply.too_long(error);
+        }
+        match self.reader.kind() {
+            BodyKind::Json => self.reply.json_body(self.reader.body()),
+            BodyKind::Markup => {
+                let error = classify::unreadable(self.reader.body(), "is an HTML page");
+                self.reply.fail(error);
+            }
+            BodyKind::Empty | BodyKind::Events => {
+                self.reply.stray = self.reader.stray_line().map(str::to_owned);
+            }
+        }
+        self.reply.end();
+    }
+
+    /// The next event, or the error that ended the reply; `None` until more was fed, and after
+    /// the last.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "it is no iterator: None is not the end"
+    )]
+    pub fn next(&mut self) -> Option<Result<ChatEvent, ModelError>> {
+        match self.reply.out.pop_front() {
+            Some(event) => Some(Ok(event)),
+            None => self.reply.error.take().map(Err),
+        }
+    }
+
+    /// Whether no more bytes are wanted: the reply ended, or failed.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.reply.done
+    }
+
+    /// The counts told so far; the only way to them when the reply fails.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        self.reply.counts.usage()
+    }
+}
+
+/// Reads a JSON value that is a whole reply in any shape.
+///
+/// # Errors
+/// As the stream's.
+pub(crate) fn read_value(value: &Value, options: ReadOptions, env: Arc<dyn Env>) -> ChunkDecoder {
+    let mut decoder = ChunkDecoder::new(Asked::Whole, options, env);
+    match value {
+        // Text that is a body itself.
+        Value::String(text) => decoder.feed(text.as_bytes()),
+        other => decoder.feed(other.to_string().as_bytes()),
+    }
+    decoder.finish();
+    decoder
+}
+
+/// The fields that hold reasoning, in the order in which they are looked at.
+const REASONING_FIELDS: [&str; 4] = [
+    "reasoning_content",
+    "reasoning",
+    "reasoning_text",
+    "thinking",
+];
+
+/// Where the reasoning of this reply comes from: the first that had any stays it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ReasoningSource {
+    Field(usize),
+    Details,
+}
+
+struct ReplyState {
+    asked: Asked,
+    options: ReadOptions,
+    env: Arc<dyn Env>,
+    /// The first line that was no field of an event.
+    stray: Option<String>,
+    out: VecDeque<ChatEvent>,
+    error: Option<ModelError>,
+    done: bool,
+    bytes: usize,
+    events: usize,
+
+    told: ReplyInfo,
+    kept: JsonObject,
+    counts: Counts,
+    think: ThinkSplitter,
+    leaks: Option<LeakFilter>,
+    calls: Calls,
+    source: Option<ReasoningSource>,
+    /// Reasoning of fields, to know a think block that says the same.
+    reasoning: String,
+    /// A think block beside a reasoning field.
+    block: String,
+    details: Vec<Value>,
+    details_text: String,
+    /// Any message or piece of one came.
+    answered: bool,
+    /// Text that is not blank came.
+    spoke: bool,
+    refused: bool,
+    /// Pieces came as `delta`; a `message` beside them repeats them.
+    streamed: bool,
+    /// The index of the alternative that is read, once one came.
+    chosen: Option<i64>,
+    finish: Option<String>,
+    done_marker: bool,
+    begun: bool,
+    /// The last chunk held counts and no choices.
+    usage_last: bool,
+    whole: bool,
+}
+
+impl ReplyState {
+    fn new(asked: Asked, options: ReadOptions, env: Arc<dyn Env>) -> Self {
+        Self {
+            asked,
+            env,
+            stray: None,
+            out: VecDeque::new(),
+            error: None,
+            done: false,
+            bytes: 0,
+            events: 0,
+            told: ReplyInfo::default(),
+            kept: JsonObject::new(),
+            counts: Counts::default(),
+            think: ThinkSplitter::new(options.think_open_implied),
+            leaks: options.recover_leaked_calls.then(LeakFilter::default),
+            calls: Calls::default(),
+            source: None,
+            reasoning: String::new(),
+            block: String::new(),
+            details: Vec::new(),
+            details_text: String::new(),
+            answered: false,
+            spoke: false,
+            refused: false,
+            streamed: false,
+            chosen: None,
+            finish: None,
+            done_marker: false,
+            begun: false,
+            usage_last: false,
+            whole: false,
+            options,
+        }
+    }
+
+    // What comes in: events, and bodies in one piece.
+
+    fn event(&mut self, event: &Event<'_>, last: bool) {
+        if self.done || self.done_marker {
+            return;
+        }
+        self.events += 1;
+        let data = event.data.trim();
+        if data.is_empty() {
+            return;
+        }
+        if data == "[DONE]" {
+            self.done_marker = true;
+            return;
+        }
+        if event.name == Some("error") {
+            let value = serde_json::from_str(data).unwrap_or_else(|_| Value::from(data));
+            return self.fail(classify::in_body(&value));
+        }
+        match serde_json::from_str::<Body<'_>>(data) {
+            Ok(body) => self.body(&body, data),
+            Err(error) => self.odd_data(data, &error, last),
+        }
+    }
+
+    /// Data that is no object.
+    fn odd_data(&mut self, data: &str, error: &serde_json::Error, last: bool) {
+        match serde_json::from_str::<Vec<&RawValue>>(data) {
+            Ok(bodies) => {
+                for raw in bodies {
+                    if let Ok(body) = serde_json::from_str::<Body<'_>>(raw.get()) {
+                        self.body(&body, raw.get());
+                    }
+                }
+            }
+            // Whatever comes after the end is not needed.
+            Err(_) if self.is_complete() => {}
+            // The connection broke inside the event: the end finds that out.
+            Err(_) if last => {}
+            Err(_) => {
+                self.fail(classify::unreadable(
+                    data.as_bytes(),
+                    &format!("has an event that is not valid JSON ({error})"),
+                ));
+            }
+        }
+    }
+
+    fn json_body(&mut self, bytes: &[u8]) {
+        let text = String::from_utf8_lossy(bytes);
+        match serde_json::from_str::<Body<'_>>(&text) {
+            Ok(body) => {
+                self.whole = true;
+                self.body(&body, &text);
+            }
+            Err(error) if !self.json_lines(&text) => {
+                let cut = error.is_eof() && self.asked == Asked::Stream;
+                if cut {
+                    return self.fail(classify::cut_off(&text));
+                }
+                self.whole = true;
+                let before = self.answered;
+                self.odd_data(&text, &error, false);
+                if self.answered == before && self.error.is_none() {
+                    self.fail(classify::unreadable(bytes, "is no object"));
+                }
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// A stream of one JSON object a line, as Ollama's own interface sends it.
+    fn json_lines(&mut self, text: &str) -> bool {
+        let mut lines = text
+            .lines()
+            .filter(|line| !line.trim().is_empty())
+            .peekable();
+        let first = lines
+            .peek()
+            .is_some_and(|line| serde_json::from_str::<Body<'_>>(line).is_ok());
+        if !first {
+            return false;
+        }
+        for line in lines {
+            match serde_json::from_str::<Body<'_>>(line) {
+                Ok(body) => self.body(&body, line),
+                Err(_) => break,
+            }
+        }
+        true
+    }
+
+    fn body(&mut self, body: &Body<'_>, text: &str) {
+        self.info(body);
+        self.counts_of(body);
+        if let Some(word) = body.done_reason.get() {
+            self.finish = Some(word.to_owned());
+        }
+        if body.done.is_some_and(|done| done.get() == "true") {
+            self.done_marker = !self.whole;
+        }
+        let failure = classify::of_body(body, text);
+        if !self.begun
+            && (!body.choices.0.is_empty() || body.message.is_some() || body.content.is_some())
+        {
+            self.begun = true;
+            let info = self.reply_info();
+            self.out.push_back(ChatEvent::Started(Box::new(info)));
+        }
+        if body.choices.0.is_empty() {
+            self.without_choices(body, text, failure.is_some());
+        } else {
+            self.usage_last = false;
+            self.choices(&body.choices.0);
+        }
+        if let Some(error) = failure {
+            self.fail(error);
+        }
+    }
+
+    /// Which model answers, as soon as it is known.
+    fn info(&mut self, body: &Body<'_>) {
+        let first = self.events <= 1 && !self.answered;
+        let known = |held: &str, text: &Text<'_>| held.is_empty() && text.get().is_some();
+        if !first
+            && !known(&self.told.model, &body.model)
+            && !known(&self.told.provider, &body.provider)
+        {
+            return;
+        }
+        let pick = |held: &mut String, text: &Text<'_>| {
+            if held.is_empty() {
+                held.push_str(text.or_empty());
+            }
+        };
+        pick(&mut self.told.model, &body.model);
+        pick(&mut self.told.api, &body.api);
+        pick(&mut self.told.provider, &body.provider);
+    }
+
+    fn counts_of(&mut self, body: &Body<'_>) {
+        let groq = body.x_groq.and_then(|raw| {
+            let groq: Value = serde_json::from_str(raw.get()).ok()?;
+            serde_json::value::to_raw_value(groq.get("usage")?).ok()
+        });
+        let nested = body.choices.0.iter().find_map(|choice| choice.usage);
+        for raw in [nested, groq.as_deref(), body.usage].into_iter().flatten() {
+            self.counts.update(Counts::read(raw));
+        }
+        if body.prompt_eval_count.is_some() || body.eval_count.is_some() {
+            self.counts
+                .update(Counts::bare(body.prompt_eval_count, body.eval_count));
+        }
+    }
+
+    fn without_choices(&mut self, body: &Body<'_>, text: &str, failed: bool) {
+        // Format 1 (SP-017), and Ollama's own: the message stands alone.
+        let message = body
+            .message
+            .and_then(|raw| serde_json::from_str::<Said<'_>>(raw.get()).ok());
+        let said = message.or_else(|| {
+            // Format 2 (SP-018): the body is the message.
+            let speaks = body.content.is_some() || body.tool_calls.is_some();
+            if speaks && !failed {
+                serde_json::from_str::<Said<'_>>(text).ok()
+            } else {
+                None
+            }
+        });
+        if let Some(word) = body.finish_reason.get().or_else(|| body.stop_reason.get()) {
+            self.finish = Some(word.to_owned());
+        }
+        if let Some(said) = said {
+            self.said(&said);
+        } else if let Some(text) = body.response.get() {
+            self.answered = true;
+            self.text(text);
+        } else if let Some(usage) = body.usage {
+            self.usage_last = !Counts::read(usage).is_unknown();
+        }
+    }
+
+    // What a choice says.
+
+    fn choices(&mut self, choices: &[Choice<'_>]) {
+        // Alternatives are not joined: the one with index 0 counts, or the lowest that came.
+        let index = |choice: &Choice<'_>| choice.index.index().unwrap_or(0);
+        let lowest = choices.iter().map(index).min().unwrap_or(0);
+        let chosen = *self.chosen.get_or_insert(lowest);
+        for choice in choices.iter().filter(|choice| index(choice) == chosen) {
+            self.choice(choice);
+        }
+    }
+
+    fn choice(&mut self, choice: &Choice<'_>) {
+        if let Some(delta) = &choice.delta.0 {
+            self.said(delta);
+            self.streamed = true;
+        }
+        if let Some(message) = &choice.message.0
+            && !(self.streamed && self.answered && (self.spoke || !self.calls.is_empty()))
+        {
+            self.said(message);
+        }
+        if let Some(text) = choice.text.get() {
+            self.answered = true;
+            self.text(text);
+        } else if !choice.text.is_missing() {
+            self.answered = true;
+        }
+        if let Some(word) = choice.finish_reason.get() {
+            self.finish = Some(word.to_owned());
+        }
+    }
+
+    fn said(&mut self, said: &Said<'_>) {
+        self.answered = true;
+        for (field, raw) in &said.kept {
+            if let Ok(value) = serde_json::from_str(raw.get()) {
+                self.kept.insert(field.clone().into_owned(), value);
+            }
+        }
+        self.reasoning_of(said);
+        match &said.content {
+            Text::Missing => {}
+            Text::Text(text) => self.text(text),
+            Text::Other(value) => self.content_parts(value),
+        }
+        if let Some(refusal) = said.refusal.get() {
+            self.refused = true;
+            self.text(refusal);
+        }
+        if let Text::Other(images) = &said.images {
+            self.content_parts(images);
+        }
+        if said.tool_calls.0.is_empty() {
+            if let Some(function) = &said.function_call.0 {
+                // The older form: one call, without id or index.
+                let arguments = function
+                    .arguments
+                    .map(arguments::text_of)
+                    .unwrap_or_default();
+                self.call(Piece {
+                    index: Some(i64::MIN),
+                    name: function.name.or_empty(),
+                    arguments: &arguments,
+                    ..Piece::default()
+                });
+            }
+            return;
+        }
+        for call in &said.tool_calls.0 {
+            let function = call.function.0.as_ref();
+            let raw = function.and_then(|f| f.arguments).or(call.arguments);
+            let arguments = raw.map(arguments::text_of).unwrap_or_default();
+            let name = function
+                .and_then(|f| f.name.get())
+                .unwrap_or(call.name.or_empty());
+            let extra = call
+                .kept
+                .iter()
+                .filter_map(|(field, raw)| {
+                    Some((
+                        field.clone().into_owned(),
+                        serde_json::from_str(raw.get()).ok()?,
+                    ))
+                })
+                .collect();
+            self.call(Piece {
+                index: call.index.index(),
+                id: call.id.or_empty(),
+                name,
+                arguments: &arguments,
+                extra,
+            });
+        }
+    }
+
+    /// Rule: the first non-empty field is taken and stays the source for the stream; the text
+    /// of `reasoning_details` is used only when none of the fields came.
+    fn reasoning_of(&mut self, said: &Said<'_>) {
+        let fields = [
+            &said.reasoning_content,
+            &said.reasoning,
+            &said.reasoning_text,
+            &said.thinking,
+        ];
+        if let Some(raw) = said.reasoning_details
+            && let Ok(details) = serde_json::from_str::<Value>(raw.get())
+        {
+            self.take_details(details);
+        }
+        if self.source.is_none() {
+            self.source = fields
+                .iter()
+                .position(|f| f.get().is_some())
+                .map(ReasoningSource::Field);
+        }
+        if let Some(ReasoningSource::Field(at)) = self.source
+            && let Some(text) = fields[at].get()
+        {
+            self.reasoning.push_str(text);
+            self.out.push_back(ChatEvent::Reasoning {
+                text: text.to_owned(),
+                field: Some(REASONING_FIELDS[at]),
+            });
+        }
+    }
+
+    fn take_details(&mut self, details: Value) {
+        let items = match details {
+            Value::Array(items) => items,
+            object @ Value::Object(_) => vec![object],
+            _ => return,
+        };
+        for item in items {
+            for field in ["text", "summary"] {
+                if let Some(text) = item.get(field).and_then(Value::as_str) {
+                    self.details_text.push_str(text);
+                    break;
+                }
+            }
+            parts::merge_detail(&mut self.details, item);
+        }
+    }
+
+    /// Told before the first word or call, if no field of reasoning came until then.
+    fn flush_details(&mut self) {
+        if self.source.is_none() && !self.details_text.is_empty() {
+            self.source = Some(ReasoningSource::Details);
+        }
+        if self.source == Some(ReasoningSource::Details) && !self.details_text.is_empty() {
+            let text = std::mem::take(&mut self.details_text);
+            self.out.push_back(ChatEvent::Reasoning {
+                text,
+                field: Some("reasoning_details"),
+            });
+        }
+    }
+
+    fn content_parts(&mut self, value: &Value) {
+        parts::each(value, &mut |part| match part {
+            PartKind::Text(text) => self.text(text),
+            PartKind::Refusal(text) => {
+                self.refused = true;
+                self.text(text);
+            }
+            PartKind::Reasoning(text) => self.thought(text),
+            PartKind::Image(image) => {
+                self.out
+                    .push_back(ChatEvent::Block(Box::new(AssistantContent::Image(image))));
+            }
+            PartKind::Call(call) => {
+                let taken = self.calls.take_whole(Piece {
+                    index: None,
+                    id: &call.id,
+                    name: &call.name,
+                    arguments: &call.arguments,
+                    extra: call.extra,
+                });
+                self.bound_calls();
+                if taken.shown && !self.whole {
+                    self.tell_call(taken.at);
+                    self.tell_arguments(taken.at, call.arguments);
+                }
+            }
+        });
+    }
+
+    fn text(&mut self, text: &str) {
+        if !self.details_text.is_empty() {
+            self.flush_details();
+        }
+        if self.think.is_past() {
+            return self.part(Part::Text(text));
+        }
+        let mut think = std::mem::replace(&mut self.think, ThinkSplitter::new(false));
+        think.push(text, &mut |part| self.part(part));
+        self.think = think;
+    }
+
+    fn part(&mut self, part: Part<'_>) {
+        match part {
+            Part::Text(text) => match &mut self.leaks {
+                Some(leaks) => {
+                    if let Some(text) = leaks.push(text) {
+                        self.speak(text);
+                    }
+                }
+                None => self.speak(text.to_owned()),
+            },
+            // A block beside a field: kept until it is known whether it says the same.
+            Part::Reasoning(text) if !self.reasoning.is_empty() => self.block.push_str(text),
+            Part::Reasoning(text) => self.thought(text),
+            Part::Closed => self.flush_block(),
+        }
+    }
+
+    fn flush_block(&mut self) {
+        let block = std::mem::take(&mut self.block);
+        if block.trim() != self.reasoning.trim() {
+            self.thought(&block);
+        }
+    }
+
+    fn thought(&mut self, text: &str) {
+        if !text.is_empty() {
+            self.out.push_back(ChatEvent::Reasoning {
+                text: text.to_owned(),
+                field: None,
+            });
+        }
+    }
+
+    fn speak(&mut self, text: String) {
+        if text.is_empty() {
+            return;
+        }
+        self.spoke = self.spoke || !text.trim().is_empty();
+        self.out.push_back(ChatEvent::Text(text));
+    }
+
+    fn call(&mut self, piece: Piece<'_>) {
+        if !self.details_text.is_empty() {
+            self.flush_details();
+        }
+        if self.whole {
+            self.calls.take_whole(piece);
+            return self.bound_calls();
+        }
+        let arguments = piece.arguments.to_owned();
+        let taken = self.calls.take(piece);
+        self.bound_calls();
+        if taken.shown {
+            self.tell_call(taken.at);
+        }
+        self.tell_arguments(taken.at, arguments);
+    }
+
+    fn tell_call(&mut self, at: usize) {
+        let (id, name) = self.calls.head(at);
+        let started = ChatEvent::ToolCallStarted {
+            index: at,
+            id: id.into(),
+            name: self.options.offered.original(name),
+        };
+        self.out.push_back(started);
+    }
+
+    fn tell_arguments(&mut self, index: usize, delta: String) {
+        if !delta.is_empty() {
+            self.out
+                .push_back(ChatEvent::ToolCallArguments { index, delta });
+        }
+    }
+
+    fn bound_calls(&mut self) {
+        let limit = self.options.limits.calls;
+        if self.calls.len() > limit && !self.done {
+            self.fail(ModelError::new(
+                ModelErrorKind::Malformed,
+                format!(
+                    "the reply has more than {limit} tool calls; raise the limit if that is meant"
+                ),
+            ));
+        }
+    }
+
+    // How it ends.
+
+    /// Rule: a stream is complete when there was a finish reason that is a word, or `[DONE]`,
+    /// or a usage-only chunk at the end. A body in one piece always is.
+    fn is_complete(&self) -> bool {
+        self.whole || self.finish.is_some() || self.done_marker || self.usage_last
+    }
+
+    fn too_long(&mut self, error: SseError) {
+        self.fail(
+            ModelError::new(
+                ModelErrorKind::Malformed,
+                format!("the reply is too long: {error}"),
+            )
+            .with_source(error),
+        );
+    }
+
+    /// Ends the reply with an error; what came until then stays.
+    fn fail(&mut self, error: ModelError) {
+        if self.done {
+            return;
+        }
+        let meaning = self.finish.as_deref().map(finish::meaning);
+        self.flush(Reply::Cut, matches!(meaning, Some(Meaning::Length)));
+        self.done = true;
+        self.error = Some(error);
+    }
+
+    fn end(&mut self) {
+        if self.done {
+            return;
+        }
+        let complete = self.is_complete();
+        let meaning = self.finish.as_deref().map(finish::meaning);
+        // Rule: nothing is mended on a turn that was cut.
+        let cut = !complete || matches!(meaning, Some(Meaning::Length | Meaning::Failure(_)));
+        let calls = self.flush(if cut { Reply::Cut } else { Reply::Whole }, cut);
+        self.done = true;
+        match self.stop(complete, meaning, calls) {
+            Ok(stop) => {
+                let usage = self.counts.usage();
+                self.out.push_back(ChatEvent::Finished { stop, usage });
+            }
+            Err(error) => self.error = Some(error),
+        }
+    }
+
+    /// Hands out everything that was held back. Gives the number of calls.
+    fn flush(&mut self, reply: Reply, cut: bool) -> usize {
+        let mut think = std::mem::replace(&mut self.think, ThinkSplitter::new(false));
+        think.finish(cut, &mut |part| self.part(part));
+        if !self.block.is_empty() {
+            self.flush_block();
+        }
+        self.flush_details();
+        if let Some(leaks) = self.leaks.take() {
+            let known = self
+                .calls
+                .is_empty()
+                .then(|| Arc::clone(&self.options.offered));
+            let (text, found) = leaks.finish(known.as_deref());
+            self.speak(text);
+            for call in found {
+                self.calls.take_whole(Piece {
+                    name: &call.name,
+                    arguments: &call.arguments,
+                    ..Piece::default()
+                });
+            }
+        }
+        let offered = Arc::clone(&self.options.offered);
+        let calls = std::mem::take(&mut self.calls)
+            .finish(reply, &*self.env, |name| offered.original(name));
+        let count = calls.len();
+        for (index, mut call) in calls {
+            if !call.extra.is_empty() {
+                let data = JsonObject::from(std::mem::take(&mut call.extra));
+                call.extra.insert(PROVIDER_DATA, Value::Object(data));
+            }
+            self.out.push_back(ChatEvent::ToolCallEnded {
+                index,
+                call: Box::new(call),
+            });
+        }
+        self.tell_info();
+        count
+    }
+
+    fn reply_info(&self) -> ReplyInfo {
+        let defaults = &self.options.defaults;
+        let or = |told: &str, default: &str| {
+            if told.is_empty() {
+                default.to_owned()
+            } else {
+                told.to_owned()
+            }
+        };
+        ReplyInfo {
+            api: or(&self.told.api, &defaults.api),
+            provider: or(&self.told.provider, &defaults.provider),
+            model: or(&self.told.model, &defaults.model),
+            extra: Extra::NONE,
+        }
+    }
+
+    /// What has to go back with the message is known only at its end.
+    fn tell_info(&mut self) {
+        let mut info = self.reply_info();
+        let requested = &self.options.defaults.model;
+        if !requested.is_empty() && *requested != info.model {
+            info.extra
+                .insert(REQUESTED_MODEL, Value::from(requested.as_str()));
+        }
+        if !self.details.is_empty() {
+            let details = std::mem::take(&mut self.details);
+            self.kept
+                .insert("reasoning_details".to_owned(), Value::Array(details));
+        }
+        if !self.kept.is_empty() {
+            info.extra
+                .insert(PROVIDER_DATA, Value::Object(std::mem::take(&mut self.kept)));
+        }
+        if !self.begun || !info.extra.is_empty() {
+            self.out.push_back(ChatEvent::Started(Box::new(info)));
+        }
+    }
+
+    fn stop(
+        &mut self,
+        complete: bool,
+        meaning: Option<Meaning>,
+        calls: usize,
+    ) -> Result<StopReason, ModelError> {
+        if !complete {
+            return Err(self.incomplete());
+        }
+        if !self.answered {
+            return Err(ModelError::new(
+                ModelErrorKind::Malformed,
+                "the reply holds no message: neither choices, nor message, nor content",
+            ));
+        }
+        let word = self.finish.take().unwrap_or_default();
+        // Rule: calls present beat the finish reason, except for length and content_filter.
+        match meaning {
+            Some(Meaning::Length) => Ok(StopReason::Length),
+            Some(Meaning::Filter) => Ok(StopReason::ContentFilter),
+            _ if calls > 0 => Ok(StopReason::ToolCalls),
+            Some(Meaning::Failure(kind)) => Err(ModelError::new(
+                kind,
+                format!("the model ended its reply with {word:?}"),
+            )),
+            Some(Meaning::Calls) if !self.spoke => Err(ModelError::new(
+                ModelErrorKind::Malformed,
+                format!("the reply ended with {word:?} and has neither a call nor text"),
+            )),
+            _ if self.refused => Ok(StopReason::ContentFilter),
+            Some(Meaning::Unknown) => Ok(StopReason::Other(word)),
+            Some(Meaning::End | Meaning::Calls) | None => Ok(StopReason::EndTurn),
+        }
+    }
+
+    fn incomplete(&self) -> ModelError {
+        if let Some(line) = self.stray.as_deref().filter(|_| self.events == 0) {
+            return classify::unreadable(line.as_bytes(), "is neither JSON nor a stream of events");
+        }
+        if self.asked == Asked::Whole && self.events == 0 {
+            return ModelError::new(ModelErrorKind::Malformed, "the reply is empty");
+        }
+        let what = if self.answered {
+            "broke off in the middle"
+        } else {
+            "ended before it began"
+        };
+        ModelError::new(
+            ModelErrorKind::TruncatedStream,
+            format!("the reply {what}: it had no finish reason, no [DONE] and no usage at its end"),
+        )
+    }
+}

@@ -1,0 +1,415 @@
+//! Serde twins of what servers send: chat completions, their chunks, and their relatives.
+//!
+//! Knows: the names of the fields, and that any of them may be null, missing, twice there or of
+//! another type; reading such a field never fails. Borrows from the body wherever it can.
+//! Does not know: what the fields mean together.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// A field that should be text. Null counts as missing; a number or a truth value is its text.
+#[derive(Debug, Default, Clone)]
+pub(crate) enum Text<'a> {
+    #[default]
+    Missing,
+    Text(Cow<'a, str>),
+    /// A list or an object stands where text should.
+    Other(Value),
+}
+
+impl<'a> Text<'a> {
+    /// The text, unless there is none or it is empty.
+    pub(crate) fn get(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) if !text.is_empty() => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn or_empty(&self) -> &str {
+        self.get().unwrap_or_default()
+    }
+
+    pub(crate) fn is_missing(&self) -> bool {
+        matches!(self, Self::Missing)
+    }
+}
+
+/// A field that should be a whole number.
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+pub(crate) struct Number(pub(crate) Option<f64>);
+
+impl Number {
+    pub(crate) fn index(self) -> Option<i64> {
+        self.0.filter(|n| n.is_finite()).map(|n| n as i64)
+    }
+}
+
+/// A field that should be a list; a single object is a list of one, anything else an empty one.
+#[derive(Debug, Clone)]
+pub(crate) struct List<T>(pub(crate) Vec<T>);
+
+impl<T> Default for List<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+/// A field that should be an object; anything else counts as missing.
+#[derive(Debug, Clone)]
+pub(crate) struct Object<T>(pub(crate) Option<T>);
+
+impl<T> Default for Object<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+/// A field that is looked at later, if at all. Null counts as missing.
+pub(crate) type Raw<'a> = Option<&'a RawValue>;
+
+/// Data that has to go back as it came, by the field it stood in.
+pub(crate) type Kept<'a> = Vec<(Cow<'a, str>, &'a RawValue)>;
+
+macro_rules! scalar_visits {
+    ($value:ident => $made:expr) => {
+        fn visit_bool<E>(self, $value: bool) -> Result<Self::Value, E> {
+            Ok($made)
+        }
+        fn visit_i64<E>(self, $value: i64) -> Result<Self::Value, E> {
+            Ok($made)
+        }
+        fn visit_u64<E>(self, $value: u64) -> Result<Self::Value, E> {
+            Ok($made)
+        }
+        fn visit_f64<E>(self, $value: f64) -> Result<Self::Value, E> {
+            Ok($made)
+        }
+    };
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct V<'a>(PhantomData<&'a ()>);
+        impl<'de: 'a, 'a> Visitor<'de> for V<'a> {
+            type Value = Text<'a>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("text")
+            }
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(Text::Text(Cow::Borrowed(text)))
+            }
+            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(Text::Text(Cow::Owned(text.to_owned())))
+            }
+            fn visit_string<E>(self, text: String) -> Result<Self::Value, E> {
+                Ok(Text::Text(Cow::Owned(text)))
+            }
+            fn visit_unit<E>(self) -> Result<Self::Value, E> {
+                Ok(Text::Missing)
+            }
+            scalar_visits!(value => Text::Text(Cow::Owned(value.to_string())));
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+                Value::deserialize(serde::de::value::MapAccessDeserializer::new(map))
+                    .map(Text::Other)
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Self::Value, A::Error> {
+                Value::deserialize(serde::de::value::SeqAccessDeserializer::new(seq))
+                    .map(Text::Other)
+            }
+        }
+        deserializer.deserialize_any(V(PhantomData))
+    }
+}
+
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct V;
+        impl<'de> Visitor<'de> for V {
+            type Value = Number;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number")
+            }
+            fn visit_i64<E>(self, n: i64) -> Result<Number, E> {
+                Ok(Number(Some(n as f64)))
+            }
+            fn visit_u64<E>(self, n: u64) -> Result<Number, E> {
+                Ok(Number(Some(n as f64)))
+            }
+            fn visit_f64<E>(self, n: f64) -> Result<Number, E> {
+                Ok(Number(Some(n)))
+            }
+            fn visit_bool<E>(self, _: bool) -> Result<Number, E> {
+                Ok(Number(None))
+            }
+            fn visit_unit<E>(self) -> Result<Number, E> {
+                Ok(Number(None))
+            }
+            fn visit_str<E>(self, text: &str) -> Result<Number, E> {
+                Ok(Number(text.trim().parse().ok()))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Number, A::Error> {
+                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                Ok(Number(None))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Number, A::Error> {
+                while seq.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(Number(None))
+            }
+        }
+        deserializer.deserialize_any(V)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct V<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for V<T> {
+            type Value = List<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of objects")
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<List<T>, A::Error> {
+                let mut items = Vec::new();
+                while let Some(item) = seq.next_element::<Object<T>>()? {
+                    items.extend(item.0);
+                }
+                Ok(List(items))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<List<T>, A::Error> {
+                T::deserialize(serde::de::value::MapAccessDeserializer::new(map))
+                    .map(|item| List(vec![item]))
+            }
+            fn visit_str<E>(self, _: &str) -> Result<List<T>, E> {
+                Ok(List::default())
+            }
+            fn visit_unit<E>(self) -> Result<List<T>, E> {
+                Ok(List::default())
+            }
+            scalar_visits!(_value => List::default());
+        }
+        deserializer.deserialize_any(V(PhantomData))
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct V<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for V<T> {
+            type Value = Object<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
+                T::deserialize(serde::de::value::MapAccessDeserializer::new(map))
+                    .map(|object| Object(Some(object)))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Object<T>, A::Error> {
+                while seq.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(Object(None))
+            }
+            fn visit_str<E>(self, _: &str) -> Result<Object<T>, E> {
+                Ok(Object(None))
+            }
+            fn visit_unit<E>(self) -> Result<Object<T>, E> {
+                Ok(Object(None))
+            }
+            scalar_visits!(_value => Object(None));
+        }
+        deserializer.deserialize_any(V(PhantomData))
+    }
+}
+
+/// A key of an object, borrowed when it has no escapes.
+struct Key<'a>(Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Key<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct V<'a>(PhantomData<&'a ()>);
+        impl<'de: 'a, 'a> Visitor<'de> for V<'a> {
+            type Value = Key<'a>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a key")
+            }
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(Key(Cow::Borrowed(text)))
+            }
+            fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(Key(Cow::Owned(text.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(V(PhantomData))
+    }
+}
+
+/// A struct whose fields are read by any of their names, the last one that is there counting;
+/// keys that `keep` names go into `kept`, all others are skipped.
+macro_rules! tolerant {
+    (
+        $(#[$meta:meta])*
+        $name:ident, keep $keep:expr, {
+            $( $(#[$fmeta:meta])* $field:ident : $type:ty = $($key:literal)|+ ),+ $(,)?
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Default)]
+        pub(crate) struct $name<'a> {
+            $( $(#[$fmeta])* pub(crate) $field: $type, )+
+            pub(crate) kept: Kept<'a>,
+        }
+
+        impl<'de: 'a, 'a> Deserialize<'de> for $name<'a> {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct V<'a>(PhantomData<&'a ()>);
+                impl<'de: 'a, 'a> Visitor<'de> for V<'a> {
+                    type Value = $name<'a>;
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        f.write_str("an object")
+                    }
+                    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                        let mut read = $name::default();
+                        let keep: fn(&str) -> bool = $keep;
+                        while let Some(Key(key)) = map.next_key()? {
+                            match &*key {
+                                $( $($key)|+ => read.$field = map.next_value()?, )+
+                                other if keep(other) => {
+                                    let value: Raw<'a> = map.next_value()?;
+                                    if let Some(value) = value {
+                                        read.kept.push((key, value));
+                                    }
+                                }
+                                _ => {
+                                    map.next_value::<IgnoredAny>()?;
+                                }
+                            }
+                        }
+                        Ok(read)
+                    }
+                }
+                deserializer.deserialize_map(V(PhantomData))
+            }
+        }
+    };
+}
+
+fn keep_none(_: &str) -> bool {
+    false
+}
+
+/// Fields of a message that a provider wants back, whatever is in them.
+const KEPT_OF_MESSAGE: [&str; 5] = [
+    "extra_content",
+    "provider_specific_fields",
+    "thinking_blocks",
+    "reasoning_id",
+    "cache_id",
+];
+
+/// Parts of names that say that a field is opaque data of the provider's.
+const OPAQUE: [&str; 3] = ["signature", "encrypted", "opaque"];
+
+fn keep_of_message(key: &str) -> bool {
+    KEPT_OF_MESSAGE.contains(&key) || OPAQUE.iter().any(|part| key.contains(part))
+}
+
+tolerant! {
+    /// A whole body, or one chunk of a stream.
+    Body, keep keep_none, {
+        choices: List<Choice<'a>> = "choices",
+        /// Format 1 (SP-017), and Ollama's own.
+        message: Raw<'a> = "message",
+        /// Format 2 (SP-018).
+        content: Raw<'a> = "content",
+        tool_calls: Raw<'a> = "tool_calls" | "toolCalls",
+        response: Text<'a> = "response" | "generated_text" | "output_text",
+        model: Text<'a> = "model",
+        api: Text<'a> = "api",
+        provider: Text<'a> = "provider",
+        usage: Raw<'a> = "usage",
+        x_groq: Raw<'a> = "x_groq",
+        prompt_eval_count: Raw<'a> = "prompt_eval_count",
+        eval_count: Raw<'a> = "eval_count",
+        error: Raw<'a> = "error",
+        error_message: Text<'a> = "error_message" | "errorMessage",
+        detail: Raw<'a> = "detail",
+        object: Text<'a> = "object",
+        kind: Text<'a> = "type",
+        finish_reason: Text<'a> = "finish_reason",
+        stop_reason: Text<'a> = "stop_reason" | "stopReason",
+        done_reason: Text<'a> = "done_reason",
+        done: Raw<'a> = "done",
+    }
+}
+
+tolerant! {
+    /// One alternative of a reply.
+    Choice, keep keep_none, {
+        index: Number = "index",
+        delta: Object<Said<'a>> = "delta",
+        message: Object<Said<'a>> = "message",
+        text: Text<'a> = "text",
+        finish_reason: Text<'a> = "finish_reason",
+        usage: Raw<'a> = "usage",
+        error: Raw<'a> = "error",
+    }
+}
+
+tolerant! {
+    /// A message, or a piece of one.
+    Said, keep keep_of_message, {
+        content: Text<'a> = "content",
+        reasoning_content: Text<'a> = "reasoning_content",
+        reasoning: Text<'a> = "reasoning",
+        reasoning_text: Text<'a> = "reasoning_text",
+        thinking: Text<'a> = "thinking",
+        reasoning_details: Raw<'a> = "reasoning_details",
+        refusal: Text<'a> = "refusal",
+        tool_calls: List<Call<'a>> = "tool_calls" | "toolCalls",
+        function_call: Object<Function<'a>> = "function_call",
+        images: Text<'a> = "images",
+    }
+}
+
+/// Fields of a call that are read or that say nothing; any other goes back with it.
+fn keep_of_call(key: &str) -> bool {
+    !matches!(key, "object" | "status" | "created" | "role")
+}
+
+tolerant! {
+    /// A call, or a piece of one: with a `function` around name and arguments, or without.
+    Call, keep keep_of_call, {
+        index: Number = "index",
+        id: Text<'a> = "id" | "call_id" | "tool_call_id",
+        kind: IgnoredAnyField = "type",
+        function: Object<Function<'a>> = "function",
+        name: Text<'a> = "name",
+        arguments: Raw<'a> = "arguments" | "input" | "parameters" | "args",
+    }
+}
+
+tolerant! {
+    /// The function of a call.
+    Function, keep keep_none, {
+        name: Text<'a> = "name",
+        arguments: Raw<'a> = "arguments" | "parameters" | "input" | "args",
+    }
+}
+
+/// A field that is skipped.
+#[derive(Debug, Default)]
+pub(crate) struct IgnoredAnyField;
+
+impl<'de> Deserialize<'de> for IgnoredAnyField {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        IgnoredAny::deserialize(deserializer).map(|_| Self)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,1 @@
+//! One TLS client configuration for the process.
