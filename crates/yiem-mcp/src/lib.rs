@@ -1,1 +1,39 @@
 //! An MCP client: dialects, transports, servers as tool sources.
+//!
+//! [`McpServer`] says how to reach a server, [`McpClient`] talks to it, [`McpToolSource`] gives its tools
+//! to an agent. The client finds out which revision a server speaks (2024-11-05 to 2026-07-28, or the
+//! bare `tools/list` and `tools/call` of the seeds), is tolerant in reading and strict in writing, and
+//! never lets one server's failure become another's.
+//!
+//! Own ways to a server implement [`Transport`]; own servers in the same process are a [`ToolServer`] or
+//! any [`Responder`].
+
+pub mod client;
+pub mod correlate;
+pub mod dialect;
+pub mod error;
+pub mod jsonrpc;
+pub mod protocol;
+pub mod responder;
+pub mod server;
+pub mod tool_source;
+pub mod transport;
+
+pub use client::{
+    CallOptions, CallOutcome, ChangedDefinition, ChangedDefinitions, ClientConfig, Elicit,
+    Elicitation, ElicitationAnswer, ElicitationKind, McpClient, McpEvent, Root, Sample, Timeouts,
+    ToolListing,
+};
+pub use dialect::{Dialect, DialectChoice, ProtocolVersion};
+pub use error::{McpError, McpErrorKind, Reached};
+pub use jsonrpc::{JsonRpcError, RequestId};
+pub use protocol::{BadDefinition, RemoteTool};
+pub use responder::{ArgsGate, Caller, Responder, ToolServer};
+pub use server::{McpConfig, McpServer};
+pub use tool_source::McpToolSource;
+pub use transport::{
+    ClosureTransport, Exchange, Inbox, MemoryTransport, Notice, Response, Transport,
+    TransportProfile,
+};
+#[cfg(feature = "stdio")]
+pub use transport::{StdioConfig, StdioTransport};

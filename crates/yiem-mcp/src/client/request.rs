@@ -1,0 +1,353 @@
+//! One request: its deadline, its progress, its end.
+
+use super::Shared;
+use super::session::Session;
+use crate::correlate::{Deadline, DeadlineState};
+use crate::dialect::Dialect;
+use crate::error::{McpError, McpErrorKind};
+use crate::jsonrpc::{AnswerOutcome, Incoming, RequestId};
+use crate::protocol::{meta_key, method};
+use crate::transport::{CancelStyle, Exchange, Inbox, Notice, Receiver};
+use serde_json::{Map, Value, json};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+use yiem_core::{CancelToken, ProgressSink, SessionId};
+
+/// How long the server is given to take the news that a request is given up.
+const CANCEL_NOTICE_TIME: Duration = Duration::from_secs(2);
+
+/// What a request is made of.
+pub(crate) struct Sending {
+    pub(crate) method: &'static str,
+    pub(crate) params: Map<String, Value>,
+    pub(crate) dialect: Dialect,
+    pub(crate) inbox: Inbox,
+    pub(crate) param_headers: Vec<(String, String)>,
+    pub(crate) course: Course,
+}
+
+/// How a request goes on its way: for how long, for whom.
+#[derive(Clone)]
+pub(crate) struct Course {
+    pub(crate) timeout: Duration,
+    pub(crate) hard_cap: Duration,
+    pub(crate) cancel: CancelToken,
+    pub(crate) progress: Option<Arc<dyn ProgressSink>>,
+    pub(crate) wants_progress: bool,
+    pub(crate) session_id: Option<SessionId>,
+    pub(crate) trace: Arc<[(String, String)]>,
+}
+
+impl Course {
+    pub(crate) fn quiet(timeout: Duration, cancel: CancelToken) -> Self {
+        Self {
+            timeout,
+            hard_cap: timeout,
+            cancel,
+            progress: None,
+            wants_progress: false,
+            session_id: None,
+            trace: Arc::default(),
+        }
+    }
+}
+
+impl Sending {
+    pub(crate) fn new(
+        method: &'static str,
+        params: Map<String, Value>,
+        dialect: Dialect,
+        inbox: Inbox,
+    ) -> Self {
+        Self {
+            method,
+            params,
+            dialect,
+            inbox,
+            param_headers: Vec::new(),
+            course: Course::quiet(Duration::MAX, CancelToken::new()),
+        }
+    }
+
+    /// This request under a new id, for whoever drives the exchange alone.
+    pub(crate) fn into_exchange(self, client: &Shared) -> Exchange {
+        let inbox = self.inbox.clone();
+        self.exchange(client, client.next_id(), inbox)
+    }
+
+    fn exchange(self, client: &Shared, id: i64, inbox: Inbox) -> Exchange {
+        let mut params = self.params;
+        if self.dialect != Dialect::Bare {
+            let mut meta = match params.shift_remove("_meta") {
+                Some(Value::Object(meta)) => meta,
+                _ => Map::new(),
+            };
+            if let Dialect::Modern(version) = self.dialect {
+                meta.insert(meta_key::PROTOCOL_VERSION.into(), version.as_str().into());
+                meta.insert(meta_key::CLIENT_INFO.into(), client.client_info());
+                meta.insert(
+                    meta_key::CLIENT_CAPABILITIES.into(),
+                    Value::Object(client.capabilities()),
+                );
+            }
+            if self.course.wants_progress {
+                meta.insert(meta_key::PROGRESS_TOKEN.into(), id.into());
+            }
+            for (key, value) in &*self.course.trace {
+                meta.insert(key.clone(), value.as_str().into());
+            }
+            if !meta.is_empty() {
+                params.insert("_meta".into(), Value::Object(meta));
+            }
+        }
+        let mut exchange = Exchange::new(
+            RequestId::Number(id),
+            self.method,
+            params,
+            self.dialect,
+            inbox,
+        );
+        exchange.param_headers = self.param_headers;
+        exchange.session_id = self.course.session_id;
+        exchange.trace = self.course.trace;
+        exchange.cancel = self.course.cancel;
+        exchange
+    }
+}
+
+/// A request without deadline or progress; whoever awaits it has them.
+pub(crate) async fn raw_exchange(
+    client: &Shared,
+    sending: Sending,
+) -> Result<AnswerOutcome, McpError> {
+    client
+        .transport
+        .exchange(sending.into_exchange(client))
+        .await
+        .map(|answer| answer.outcome)
+}
+
+/// The requests that are on their way and want to hear of progress.
+#[derive(Default)]
+pub(crate) struct InFlight(Mutex<HashMap<i64, Arc<Listening>>>);
+
+/// One request that wants to hear of progress.
+pub(crate) struct Listening {
+    sink: Option<Arc<dyn ProgressSink>>,
+    heard: Notify,
+}
+
+impl Listening {
+    fn hear(&self, mut params: Value) {
+        self.heard.notify_one();
+        if let Some(sink) = &self.sink {
+            if let Some(object) = params.as_object_mut() {
+                object.shift_remove(meta_key::PROGRESS_TOKEN);
+                object.shift_remove("_meta");
+            }
+            sink.offer(params);
+        }
+    }
+}
+
+impl InFlight {
+    fn map(&self) -> MutexGuard<'_, HashMap<i64, Arc<Listening>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a progress notification; one for a request that is over, or for none, is dropped.
+    pub(crate) fn progress(&self, params: Value) {
+        let token = params
+            .get(meta_key::PROGRESS_TOKEN)
+            .and_then(RequestId::from_value);
+        let number = match token {
+            Some(RequestId::Number(number)) => Some(number),
+            Some(RequestId::Text(text)) => text.parse().ok(),
+            None => None,
+        };
+        let listening = number.and_then(|number| self.map().get(&number).cloned());
+        if let Some(listening) = listening {
+            listening.hear(params);
+        }
+    }
+}
+
+/// The inbox of one request: progress that comes on its own way back is its own, whatever its token.
+struct ExchangeInbox {
+    listening: Arc<Listening>,
+    rest: Inbox,
+}
+
+impl Receiver for ExchangeInbox {
+    fn message(&self, message: Incoming) {
+        match message {
+            Incoming::Notification {
+                method: name,
+                params,
+            } if name == method::PROGRESS => self.listening.hear(params),
+            other => self.rest.message(other),
+        }
+    }
+
+    fn closed(&self, reason: McpError) {
+        self.rest.closed(reason);
+    }
+}
+
+/// What is owed when a request is left: its progress ends, and the server is told unless it answered.
+struct Leaving<'a> {
+    client: &'a Arc<Shared>,
+    id: i64,
+    dialect: Dialect,
+    answered: bool,
+    reason: &'static str,
+}
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        self.client.in_flight.map().remove(&self.id);
+        if self.answered {
+            return;
+        }
+        let tell = match self.dialect {
+            Dialect::Bare => false,
+            Dialect::Legacy(_) => true,
+            Dialect::Modern(_) => {
+                self.client.transport.profile().modern_cancel == CancelStyle::Notify
+            }
+        };
+        if !tell {
+            return;
+        }
+        let mut params = Map::new();
+        params.insert("requestId".into(), json!(self.id));
+        params.insert("reason".into(), self.reason.into());
+        let notice = Notice::new(method::CANCELLED, params, self.dialect);
+        let transport = Arc::clone(&self.client.transport);
+        let too_long = self.client.env.sleep(CANCEL_NOTICE_TIME);
+        self.client.tasks.spawn(async move {
+            tokio::select! {
+                _ = transport.notify(notice) => {}
+                () = too_long => {}
+            }
+        });
+    }
+}
+
+impl Shared {
+    /// Sends one request and waits for its result, within its deadline, unless it is cancelled.
+    pub(crate) async fn send(
+        self: &Arc<Self>,
+        session: &Session,
+        sending: Sending,
+    ) -> Result<Value, McpError> {
+        let id = self.next_id();
+        let course = sending.course.clone();
+        let listening = Arc::new(Listening {
+            sink: course.progress.clone(),
+            heard: Notify::new(),
+        });
+        if course.wants_progress {
+            self.in_flight.map().insert(id, Arc::clone(&listening));
+        }
+        let inbox = Inbox::new(Arc::new(ExchangeInbox {
+            listening: Arc::clone(&listening),
+            rest: session.inbox.clone(),
+        }));
+        let exchange = sending.exchange(self, id, inbox);
+        let mut leaving = Leaving {
+            client: self,
+            id,
+            dialect: session.dialect,
+            answered: false,
+            reason: "the caller gave up",
+        };
+        let mut deadline = Deadline::new(self.env.elapsed(), course.timeout, course.hard_cap);
+        let mut answering = self.transport.exchange(exchange);
+        let outcome = loop {
+            let wait = match deadline.state(self.env.elapsed()) {
+                DeadlineState::Running(wait) => wait,
+                DeadlineState::Idle(after) => {
+                    leaving.reason = "no answer in time";
+                    break Err(McpError::new(McpErrorKind::TimedOut {
+                        after,
+                        hard_cap: false,
+                    }));
+                }
+                DeadlineState::HardCap(after) => {
+                    leaving.reason = "no answer in time";
+                    break Err(McpError::new(McpErrorKind::TimedOut {
+                        after,
+                        hard_cap: true,
+                    }));
+                }
+            };
+            tokio::select! {
+                biased;
+                answer = &mut answering => {
+                    leaving.answered = true;
+                    break answer.map(|answer| answer.outcome);
+                }
+                () = course.cancel.cancelled() => break Err(McpError::cancelled()),
+                () = listening.heard.notified() => deadline.renew(self.env.elapsed()),
+                () = self.env.sleep(wait) => {}
+            }
+        };
+        // The exchange goes first: a transport that cancels by closing does it now.
+        drop(answering);
+        drop(leaving);
+        match outcome? {
+            AnswerOutcome::Result(result) => {
+                self.sessions.was_of_use();
+                Ok(result)
+            }
+            AnswerOutcome::Error(error) => {
+                self.sessions.was_of_use();
+                Err(error.into())
+            }
+            AnswerOutcome::Malformed(what) => Err(McpError::unreadable(what)),
+        }
+    }
+
+    /// Sends a request on the open connection, opening one if need be. A request that was certainly not
+    /// sent, because the connection turned out to be gone, is sent once more on a new one (M-5, M-7).
+    pub(crate) async fn request(
+        self: &Arc<Self>,
+        name: &'static str,
+        course: &Course,
+        write: &(
+             dyn Fn(&Session) -> Result<(Map<String, Value>, Vec<(String, String)>), McpError>
+                 + Send
+                 + Sync
+         ),
+    ) -> Result<(Arc<Session>, Value), McpError> {
+        let mut again = true;
+        loop {
+            let session = self.session(&course.cancel).await?;
+            let (params, param_headers) = write(&session)?;
+            let sending = Sending {
+                method: name,
+                params,
+                dialect: session.dialect,
+                inbox: session.inbox.clone(),
+                param_headers,
+                course: course.clone(),
+            };
+            match self.send(&session, sending).await {
+                Ok(result) => return Ok((session, result)),
+                Err(error) => {
+                    if error.ends_connection() {
+                        self.session_ended(&session, &error);
+                    }
+                    if again && matches!(error.kind(), McpErrorKind::NotSent(_)) {
+                        again = false;
+                        continue;
+                    }
+                    return Err(error.at(&self.name));
+                }
+            }
+        }
+    }
+}

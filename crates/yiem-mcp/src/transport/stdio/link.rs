@@ -1,0 +1,194 @@
+//! Requests and answers over one pair of pipes.
+
+use super::outgoing::Outgoing;
+use crate::correlate::{Correlator, Settled};
+use crate::error::{McpError, McpErrorKind};
+use crate::jsonrpc::{Answer, AnswerOutcome, Incoming, Line, RequestId, read};
+use crate::transport::{Exchange, Inbox};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::oneshot;
+
+type Waiter = oneshot::Sender<Result<Answer, McpError>>;
+
+/// The two ways of one process, and who waits for what.
+#[derive(Debug)]
+pub(super) struct Link {
+    outgoing: Outgoing,
+    state: Mutex<State>,
+    inbox: Inbox,
+    strays: AtomicU64,
+    max_message: usize,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    waiters: Correlator<Waiter>,
+    /// Why nothing can be sent any more.
+    ended: Option<McpError>,
+    last_stray: Option<String>,
+}
+
+/// A request that is waited for; dropped before its answer, it is given up.
+struct Pending<'a> {
+    link: &'a Link,
+    id: &'a RequestId,
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        self.link.state().waiters.give_up(self.id);
+    }
+}
+
+impl Link {
+    pub(super) fn new(outgoing: Outgoing, inbox: Inbox, max_message: usize) -> Self {
+        Self {
+            outgoing,
+            state: Mutex::default(),
+            inbox,
+            strays: AtomicU64::new(0),
+            max_message,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn outgoing(&self) -> &Outgoing {
+        &self.outgoing
+    }
+
+    /// How many lines were no messages.
+    pub(super) fn strays(&self) -> u64 {
+        self.strays.load(Ordering::Relaxed)
+    }
+
+    pub(super) async fn exchange(&self, exchange: Exchange) -> Result<Answer, McpError> {
+        let (sender, answer) = oneshot::channel();
+        {
+            let mut state = self.state();
+            if let Some(ended) = &state.ended {
+                return Err(McpError::not_sent(ended.kind().to_string()));
+            }
+            state.waiters.wait(exchange.id.clone(), sender);
+        }
+        let _pending = Pending {
+            link: self,
+            id: &exchange.id,
+        };
+        if let Err(error) = self.write(exchange.body()).await {
+            // The process may have ended just now: then its last words say more.
+            return Err(self
+                .state()
+                .ended
+                .as_ref()
+                .map_or(error, |ended| McpError::not_sent(ended.kind().to_string())));
+        }
+        match answer.await {
+            Ok(answer) => answer,
+            Err(_) => Err(McpError::lost("the connection to the server is gone")),
+        }
+    }
+
+    pub(super) async fn write(&self, mut line: Vec<u8>) -> Result<(), McpError> {
+        line.push(b'\n');
+        self.outgoing.write(&line).await
+    }
+
+    /// Takes one line of the process's standard output.
+    pub(super) fn take(&self, line: Line) {
+        match line {
+            Line::Whole(bytes) => {
+                for message in read(&bytes) {
+                    self.take_message(message);
+                }
+            }
+            Line::TooLong { length, id } => {
+                let error = McpError::new(McpErrorKind::TooLarge {
+                    what: "the answer".into(),
+                    size: length,
+                    limit: self.max_message as u64,
+                });
+                let waiting = id.clone().map(|id| Answer {
+                    id: Some(id),
+                    outcome: AnswerOutcome::Malformed(String::new()),
+                });
+                let settled = waiting.map(|answer| self.state().waiters.settle(answer));
+                match settled {
+                    Some(Settled::Waiter(waiter, _)) => {
+                        let _ = waiter.send(Err(error));
+                    }
+                    _ => self.stray(format!(
+                        "a line of {length} bytes, more than the {} allowed",
+                        self.max_message
+                    )),
+                }
+            }
+        }
+    }
+
+    fn take_message(&self, message: Incoming) {
+        match message {
+            Incoming::Answer(answer) => {
+                let id = answer.id.clone();
+                let settled = self.state().waiters.settle(answer);
+                match settled {
+                    Settled::Waiter(waiter, outcome) => {
+                        let _ = waiter.send(Ok(Answer { id, outcome }));
+                    }
+                    Settled::Late(id) => tracing::debug!(%id, "a late answer is dropped"),
+                    Settled::Stray(id) => {
+                        self.inbox.message(Incoming::Answer(Answer {
+                            id,
+                            outcome: AnswerOutcome::Malformed("stray".into()),
+                        }));
+                    }
+                }
+            }
+            Incoming::Unreadable(stray) => {
+                self.stray(stray.excerpt.clone());
+                self.inbox.message(Incoming::Unreadable(stray));
+            }
+            other => self.inbox.message(other),
+        }
+    }
+
+    fn stray(&self, what: String) {
+        let count = self.strays.fetch_add(1, Ordering::Relaxed) + 1;
+        if count == 1 {
+            tracing::warn!(line = %what, "a line on an MCP server's standard output is no message");
+        }
+        self.state().last_stray = Some(what);
+    }
+
+    /// What to tell beside an error, if the process wrote lines that are no messages.
+    pub(super) fn stray_note(&self) -> Option<String> {
+        let last = self.state().last_stray.clone()?;
+        Some(format!(
+            "{} lines of its output were no messages, the last: {last}",
+            self.strays()
+        ))
+    }
+
+    /// The process is gone: all who wait are told, and nothing is sent any more.
+    pub(super) fn end(&self, reason: McpError) {
+        let waiters = {
+            let mut state = self.state();
+            if state.ended.is_some() {
+                return;
+            }
+            state.ended = Some(reason.again());
+            state.waiters.take_all()
+        };
+        self.outgoing.close();
+        for waiter in waiters {
+            let _ = waiter.send(Err(reason.again()));
+        }
+        self.inbox.closed(reason);
+    }
+}
+
+/// The link as tasks hold it.
+pub(super) type SharedLink = Arc<Link>;

@@ -1,0 +1,4 @@
+//! yiem-mcp through its public API.
+
+mod in_process;
+mod stdio;
