@@ -40,6 +40,12 @@ pub trait ToolSource: Send + Sync + 'static {
         false
     }
 
+    /// Whether its tools are one's own, as those of a tools folder are: the model is offered them
+    /// from the first turn, whatever the discovery policy says of servers' tools (T-5).
+    fn own(&self) -> bool {
+        false
+    }
+
     /// Lets go of what it holds (connections, processes), politely. Dropping it does the same
     /// without the politeness. Calls after this may fail.
     async fn close(&self) {}
@@ -62,6 +68,9 @@ impl<S: ToolSource + ?Sized> ToolSource for Arc<S> {
     }
     fn required(&self) -> bool {
         (**self).required()
+    }
+    fn own(&self) -> bool {
+        (**self).own()
     }
     async fn close(&self) {
         (**self).close().await;

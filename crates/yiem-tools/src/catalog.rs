@@ -129,6 +129,8 @@ pub struct SourceStatus {
     pub name: Arc<str>,
     /// Whether the first run fails without it (M-7).
     pub required: bool,
+    /// Whether its tools are one's own: offered from the first turn whatever the policy (T-5).
+    pub own: bool,
     /// What is known of it.
     pub state: SourceState,
 }
@@ -227,17 +229,19 @@ impl ToolCatalog {
         task::tasks(&self.0, env)
     }
 
-    /// To be awaited before the first turn: loads the sources that are required (M-7).
+    /// To be awaited before the first turn: loads the sources that are required (M-7), and those
+    /// whose tools are one's own (T-5).
     ///
     /// # Errors
     /// A required source could not be loaded.
     pub async fn ready(&self, cancel: &CancelToken) -> Result<(), Arc<SourceError>> {
-        let required = |slot: &Slot| slot.source.required();
-        let outcomes = join_all(
-            (0..self.0.slots.len())
-                .filter(|i| required(&self.0.slots[*i]))
-                .map(|i| self.0.load(i, cancel)),
-        )
+        let outcomes = join_all(self.0.slots.iter().enumerate().filter_map(|(i, slot)| {
+            let required = slot.source.required();
+            (required || slot.source.own()).then(|| async move {
+                let loaded = self.0.load(i, cancel).await;
+                if required { loaded } else { Ok(()) }
+            })
+        }))
         .await;
         outcomes
             .into_iter()
@@ -620,7 +624,7 @@ impl State {
             SourceId::Builtin => self.sticky.contains(tool.name()),
             // Added singly while the agent lives (a self-made tool): that was asked for.
             SourceId::Source(key) => {
-                !self.statuses.iter().any(|s| s.name == *key)
+                !self.statuses.iter().any(|s| s.name == *key && !s.own)
                     || self
                         .disclosed
                         .as_ref()

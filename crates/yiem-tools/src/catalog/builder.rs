@@ -164,6 +164,7 @@ impl CatalogBuilder {
             statuses.push(SourceStatus {
                 name: Arc::clone(&key),
                 required: source.required(),
+                own: source.own(),
                 state: SourceState::Waiting,
             });
             slots.push(Slot {
