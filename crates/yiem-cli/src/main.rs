@@ -1,6 +1,8 @@
 //! The command yiem.
 
+mod args;
 mod demo;
+mod screen;
 
 fn main() {
     let _ = (
