@@ -42,7 +42,7 @@ pub use model::{
     ChatModel, ChatModelExt, ChatOptions, ChatRequest, FunctionModel, Modality, ModelError,
     ModelErrorKind, ModelInfo, ResponseFormat, RetryPolicy, RetryingModel, ToolChoice, model_fn,
 };
-pub use source::{LoadedTools, RejectedTool, SourceError, ToolSource};
+pub use source::{IntoToolSource, LoadedTools, RejectedTool, SourceError, ToolSource};
 pub use stream::{
     ChatEvent, ChatStream, MessageAssembler, PartialBlock, PartialToolCall, ReplyInfo,
 };

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::cancel::CancelToken;
-use crate::error::BoxError;
+use crate::env::Env;
+use crate::error::{BoxError, Error};
 use crate::tool::Tool;
 
 /// A place that tools come from. Its list may change while the agent lives.
@@ -74,6 +75,22 @@ impl<S: ToolSource + ?Sized> ToolSource for Arc<S> {
     }
     async fn close(&self) {
         (**self).close().await;
+    }
+}
+
+/// What an agent can be given as a source: a source, or the description of one that is made when
+/// the agent is built (an MCP server, say).
+pub trait IntoToolSource {
+    /// The source. Nothing is started or contacted yet.
+    ///
+    /// # Errors
+    /// The description cannot be used; the error says what is wrong with it.
+    fn into_tool_source(self, env: &Arc<dyn Env>) -> Result<Arc<dyn ToolSource>, Error>;
+}
+
+impl<S: ToolSource> IntoToolSource for S {
+    fn into_tool_source(self, _: &Arc<dyn Env>) -> Result<Arc<dyn ToolSource>, Error> {
+        Ok(Arc::new(self))
     }
 }
 

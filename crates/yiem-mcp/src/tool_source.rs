@@ -18,7 +18,7 @@ use output::{to_output, to_tool_error};
 use std::fmt;
 use std::sync::Arc;
 use yiem_core::{
-    CancelToken, Env, LoadedTools, RejectedTool, Replay, SourceError, Tool, ToolContext,
+    CancelToken, Env, Error, IntoToolSource, LoadedTools, RejectedTool, Replay, SourceError, Tool, ToolContext,
     ToolDefinition, ToolError, ToolLimits, ToolOutput, ToolSource, ValidArgs,
 };
 
@@ -118,6 +118,12 @@ impl ToolSource for McpToolSource {
 
     async fn close(&self) {
         self.client.close().await;
+    }
+}
+
+impl IntoToolSource for McpServer {
+    fn into_tool_source(self, env: &Arc<dyn Env>) -> Result<Arc<dyn ToolSource>, Error> {
+        Ok(Arc::new(McpToolSource::new(self, Arc::clone(env))?))
     }
 }
 
