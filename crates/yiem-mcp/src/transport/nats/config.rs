@@ -7,6 +7,7 @@ use super::envelope::EnvelopeConfig;
 use super::subject::{SubjectStyle, Subjects};
 use crate::dialect::DialectChoice;
 use crate::error::McpError;
+use serde_json::{Map, Value};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -166,6 +167,55 @@ impl NatsConfig {
         Ok(config)
     }
 
+    /// Reads an entry of the `mcpServers` map: `nats` is an address, or an object with `url` (or a list
+    /// `servers`), `subject` and the options of [`NatsConfig::from_url`]; with an address alone, `subject`
+    /// and the options may stand beside it.
+    pub(crate) fn from_entry(nats: &Value, entry: &Map<String, Value>) -> Result<Self, McpError> {
+        let (fields, url) = match nats {
+            Value::Object(fields) => (fields, fields.get("url").and_then(Value::as_str)),
+            Value::String(url) => (entry, Some(url.as_str())),
+            _ => return Err(McpError::config("`nats` is neither an address nor an object")),
+        };
+        let mut url = match (url, fields.get("servers").and_then(Value::as_array)) {
+            (Some(url), _) => url.to_owned(),
+            (None, Some(servers)) => joined(servers)?,
+            (None, None) => return Err(McpError::config("`nats` needs a `url`: nats://HOST:PORT")),
+        };
+        let has_subject = url.split_once("://").is_some_and(|(_, rest)| {
+            rest.split('?').next().and_then(|rest| rest.split_once('/')).is_some_and(|(_, subject)| !subject.is_empty())
+        });
+        if let Some(subject) = fields.get("subject").and_then(Value::as_str)
+            && !has_subject
+        {
+            let (base, query) = url.split_once('?').unwrap_or((&url, ""));
+            let base = base.trim_end_matches('/');
+            url = format!("{base}/{}{}{query}", subject.replace('%', "%25").replace('?', "%3F"), if query.is_empty() { "" } else { "?" });
+        }
+        let mut config = Self::from_url(&url)?;
+        for (key, value) in fields {
+            let value = match value {
+                Value::String(text) => text.clone(),
+                Value::Bool(_) | Value::Number(_) => value.to_string(),
+                _ => continue,
+            };
+            match key.as_str() {
+                // What was read above, and what is for every kind of server.
+                "url" | "subject" | "nats" | "name" | "type" | "transport" | "disabled" | "enabled" | "required"
+                | "timeout" | "timeoutMs" => {}
+                "token" => config.auth = NatsAuth::Token(value),
+                "nkey" => config.auth = NatsAuth::Nkey(value),
+                "user" | "password" => {
+                    let text = |key: &str| fields.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+                    config.auth = NatsAuth::UserPassword { user: text("user"), password: text("password") };
+                }
+                key if std::ptr::eq(fields, entry) && !OPTIONS.contains(&key) => {}
+                key => config.set(key, value)?,
+            }
+        }
+        config.subjects()?;
+        Ok(config)
+    }
+
     fn set(&mut self, key: &str, value: String) -> Result<(), McpError> {
         let bad = |may_be: &str| {
             McpError::config(format!("the option {key} of an address on NATS is `{value}`; it can be {may_be}"))
@@ -218,9 +268,8 @@ impl NatsConfig {
             "fileserver" => self.envelope_mut().fileserver_url = value,
             _ => {
                 return Err(McpError::config(format!(
-                    "an address on NATS has no option `{key}`; known are codec, meta, subjects, creds, user_env, \
-                     password_env, token_env, nkey_env, inbox, ca, cert, key, tls_first, timeout, sender_id, \
-                     sender_name, fileserver"
+                    "an address on NATS has no option `{key}`; known are {}",
+                    OPTIONS.join(", ")
                 )));
             }
         }
@@ -327,6 +376,11 @@ impl NatsConfig {
         &self.subject
     }
 
+    /// The last token of the subject: a name for whoever gave none.
+    pub(crate) fn default_name(&self) -> &str {
+        self.subject.rsplit('.').next().unwrap_or(&self.subject)
+    }
+
     pub(crate) fn subjects(&self) -> Result<Subjects, McpError> {
         Subjects::new(&self.subject, self.style)
     }
@@ -357,6 +411,32 @@ pub(crate) fn without_credentials(server: &str) -> String {
     let (scheme, rest) = server.split_once("://").unwrap_or(("nats", server));
     let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
     format!("{scheme}://{host}")
+}
+
+/// The options of an address.
+const OPTIONS: [&str; 17] = [
+    "codec", "meta", "subjects", "creds", "user_env", "password_env", "token_env", "nkey_env", "inbox", "ca", "cert",
+    "key", "tls_first", "timeout", "sender_id", "sender_name", "fileserver",
+];
+
+/// Several servers as one address.
+fn joined(servers: &[Value]) -> Result<String, McpError> {
+    let mut scheme = "nats";
+    let mut hosts = Vec::new();
+    for server in servers {
+        let text = server.as_str().ok_or_else(|| McpError::config("`servers` of `nats` is no list of addresses"))?;
+        let host = match text.split_once("://") {
+            Some((given, host)) => {
+                if given != "nats" {
+                    scheme = "tls";
+                }
+                host
+            }
+            None => text,
+        };
+        hosts.push(host.trim_end_matches('/'));
+    }
+    Ok(format!("{scheme}://{}", hosts.join(",")))
 }
 
 fn percent_decoded(text: &str) -> Result<String, McpError> {

@@ -75,9 +75,9 @@ pub(crate) fn too_large(what: &str, size: usize, limit: usize) -> McpError {
 
 /// Nobody listens on the subject.
 pub(crate) fn no_server(subject: &str) -> McpError {
-    McpError::unreachable(format!(
+    McpError::new(McpErrorKind::NoServer(format!(
         "no server on {subject}: the NATS server knows nobody who listens there; start the MCP server or check the subject"
-    ))
+    )))
 }
 
 /// The innermost cause of an error, in its own words.

@@ -87,3 +87,27 @@ fn options_of_the_envelope_ask_for_it() {
     let NatsCodec::Envelope(envelope) = config.codec else { panic!("no envelope") };
     assert_eq!((envelope.sender_id.as_str(), envelope.fileserver_url.as_str()), ("agent-7", "http://files:8080"));
 }
+
+#[test]
+fn an_entry_of_other_clients_maps_is_read() {
+    let entry = |text: &str| {
+        let entry: Map<String, Value> = serde_json::from_str(text).expect("JSON");
+        NatsConfig::from_entry(&entry["nats"].clone(), &entry)
+    };
+    for text in [
+        r#"{"nats": "nats://h:1/mcp.w?codec=envelope", "required": true}"#,
+        r#"{"nats": "nats://h:1", "subject": "mcp.w", "codec": "envelope"}"#,
+        r#"{"nats": {"url": "nats://h:1", "subject": "mcp.w", "codec": "envelope"}, "timeout": 5}"#,
+        r#"{"nats": {"servers": ["nats://h:1"], "subject": "mcp.w", "codec": "envelope"}}"#,
+        r#"{"nats": {"url": "nats://h:1?codec=envelope", "subject": "mcp.w"}}"#,
+    ] {
+        let config = entry(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!((config.servers[0].as_str(), config.subject.as_str()), ("nats://h:1", "mcp.w"), "{text}");
+        assert_eq!(config.codec, NatsCodec::envelope(), "{text}");
+    }
+    let token = entry(r#"{"nats": {"servers": ["tls://a", "b:2"], "subject": "s", "token": "t"}}"#).expect("good");
+    assert_eq!((token.auth, token.servers.join(" ")), (NatsAuth::Token("t".into()), "tls://a tls://b:2".into()));
+    for text in [r#"{"nats": 7}"#, r#"{"nats": {}}"#, r#"{"nats": {"url": "nats://h"}}"#, r#"{"nats": {"url": "nats://h/s", "colour": "red"}}"#] {
+        assert!(entry(text).is_err(), "{text}");
+    }
+}
