@@ -33,6 +33,8 @@ pub enum McpErrorKind {
     Config(String),
     /// The server could not be started or connected to. Nothing was sent.
     Unreachable(String),
+    /// The way is open and nobody is at its end: nothing listens on the subject. Nothing was sent.
+    NoServer(String),
     /// The request was not sent: the connection is closed, or the message is over a limit.
     NotSent(String),
     /// The message, or the answer, is larger than allowed.
@@ -187,6 +189,7 @@ impl McpError {
         match &self.0.kind {
             McpErrorKind::Config(_)
             | McpErrorKind::Unreachable(_)
+            | McpErrorKind::NoServer(_)
             | McpErrorKind::NotSent(_)
             | McpErrorKind::Unauthorized(_) => Reached::NotSent,
             McpErrorKind::TooLarge { what, .. } if what.contains("request") => Reached::NotSent,
@@ -202,7 +205,7 @@ impl McpError {
     pub fn is_retryable(&self) -> bool {
         matches!(
             self.0.kind,
-            McpErrorKind::Unreachable(_) | McpErrorKind::NotSent(_)
+            McpErrorKind::Unreachable(_) | McpErrorKind::NoServer(_) | McpErrorKind::NotSent(_)
         )
     }
 
@@ -246,6 +249,7 @@ impl fmt::Display for McpErrorKind {
         match self {
             Self::Config(what)
             | Self::Unreachable(what)
+            | Self::NoServer(what)
             | Self::NotSent(what)
             | Self::Lost(what)
             | Self::Protocol(what)

@@ -35,5 +35,7 @@ pub use transport::{
     ClosureTransport, Exchange, Inbox, MemoryTransport, Notice, Response, Transport,
     TransportProfile,
 };
+#[cfg(feature = "http")]
+pub use transport::{Challenge, HttpConfig, HttpTransport, TokenSource};
 #[cfg(feature = "stdio")]
 pub use transport::{StdioConfig, StdioTransport};

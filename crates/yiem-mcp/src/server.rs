@@ -9,12 +9,18 @@ mod spec;
 mod tests;
 
 pub use config::McpConfig;
+#[cfg(any(feature = "http", feature = "nats"))]
+pub(crate) use spec::without_secrets;
 
 use crate::client::{ChangedDefinitions, ClientConfig, Elicit, Root, Sample};
 use crate::dialect::DialectChoice;
 use crate::error::McpError;
 use crate::responder::{Responder, ToolServer};
 use crate::transport::{ClosureTransport, Exchange, MemoryTransport, Transport};
+#[cfg(feature = "nats")]
+use crate::transport::nats::{NatsConfig, NatsTransport};
+#[cfg(feature = "http")]
+use crate::transport::{HttpConfig, HttpTransport, TokenSource};
 #[cfg(feature = "stdio")]
 use crate::transport::{StdioConfig, StdioTransport};
 use serde_json::Value;
@@ -44,6 +50,10 @@ pub struct McpServer {
 enum Reach {
     #[cfg(feature = "stdio")]
     Stdio(StdioConfig),
+    #[cfg(feature = "nats")]
+    Nats(Box<NatsConfig>),
+    #[cfg(feature = "http")]
+    Http(HttpConfig),
     Memory(MemoryTransport, Arc<str>),
     Other(Arc<dyn Transport>),
 }
@@ -65,6 +75,19 @@ impl McpServer {
         args: impl IntoIterator<Item = A>,
     ) -> Self {
         Self::of(Reach::Stdio(StdioConfig::new(command, args)))
+    }
+
+    /// A server on NATS, at a subject.
+    #[cfg(feature = "nats")]
+    #[must_use]
+    pub fn nats(config: NatsConfig) -> Self {
+        Self::of(Reach::Nats(Box::new(config)))
+    }
+
+    /// A server behind an HTTP address: Streamable HTTP, or the older HTTP+SSE where that fails.
+    #[cfg(feature = "http")]
+    pub fn http(url: impl Into<String>) -> Self {
+        Self::of(Reach::Http(HttpConfig::new(url)))
     }
 
     /// A set of tools in this process, spoken to in the bare dialect.
@@ -153,6 +176,47 @@ impl McpServer {
                     "`{what}` is for servers that are processes; this one is {}",
                     other.words()
                 );
+                self.problem.get_or_insert(problem);
+            }
+        }
+        self
+    }
+
+    /// Adds a header to every request (HTTP).
+    #[cfg(feature = "http")]
+    #[must_use]
+    pub fn header(self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.address("header", |config| config.header(name, value))
+    }
+
+    /// Sends this token with every request (HTTP).
+    #[cfg(feature = "http")]
+    #[must_use]
+    pub fn bearer(self, token: impl Into<String>) -> Self {
+        self.address("bearer", |config| config.bearer(token))
+    }
+
+    /// Asks for a token before every request (HTTP).
+    #[cfg(feature = "http")]
+    #[must_use]
+    pub fn token_source(self, source: Arc<dyn TokenSource>) -> Self {
+        self.address("token_source", |config| config.token_source(source))
+    }
+
+    /// Speaks the older HTTP+SSE at once (HTTP).
+    #[cfg(feature = "http")]
+    #[must_use]
+    pub fn old_sse(self) -> Self {
+        self.address("old_sse", HttpConfig::old_sse)
+    }
+
+    #[cfg(feature = "http")]
+    fn address(mut self, what: &str, change: impl FnOnce(HttpConfig) -> HttpConfig) -> Self {
+        match self.reach {
+            Reach::Http(config) => self.reach = Reach::Http(change(config)),
+            ref other => {
+                let problem =
+                    format!("`{what}` is for servers behind an HTTP address; this one is {}", other.words());
                 self.problem.get_or_insert(problem);
             }
         }
@@ -280,6 +344,12 @@ impl McpServer {
         let transport: Arc<dyn Transport> = match self.reach {
             #[cfg(feature = "stdio")]
             Reach::Stdio(config) => Arc::new(StdioTransport::new(config, Arc::clone(env))),
+            #[cfg(feature = "nats")]
+            Reach::Nats(config) => Arc::new(NatsTransport::new(*config, Arc::clone(env))),
+            #[cfg(feature = "http")]
+            Reach::Http(config) => {
+                Arc::new(HttpTransport::new(config, Arc::clone(env)).map_err(|error| error.at(&name))?)
+            }
             Reach::Memory(transport, _) => Arc::new(transport),
             Reach::Other(transport) => transport,
         };
@@ -300,6 +370,10 @@ impl Reach {
         match self {
             #[cfg(feature = "stdio")]
             Self::Stdio(config) => config.default_name().into(),
+            #[cfg(feature = "nats")]
+            Self::Nats(config) => config.default_name().into(),
+            #[cfg(feature = "http")]
+            Self::Http(config) => config.default_name().into(),
             Self::Memory(_, name) => Arc::clone(name),
             Self::Other(_) => "mcp".into(),
         }
@@ -309,6 +383,10 @@ impl Reach {
         match self {
             #[cfg(feature = "stdio")]
             Self::Stdio(_) => "a process",
+            #[cfg(feature = "nats")]
+            Self::Nats(_) => "on NATS",
+            #[cfg(feature = "http")]
+            Self::Http(_) => "behind an HTTP address",
             Self::Memory(..) => "in this process",
             Self::Other(_) => "behind a transport of your own",
         }
@@ -322,6 +400,10 @@ impl fmt::Debug for McpServer {
         match &self.reach {
             #[cfg(feature = "stdio")]
             Reach::Stdio(config) => out.field("stdio", config),
+            #[cfg(feature = "nats")]
+            Reach::Nats(config) => out.field("nats", config),
+            #[cfg(feature = "http")]
+            Reach::Http(config) => out.field("http", config),
             Reach::Memory(transport, _) => out.field("memory", transport),
             Reach::Other(transport) => out.field("transport", transport),
         };

@@ -3,10 +3,16 @@
 //! Knows: what an exchange is, what a transport owes, where messages go that answer nothing.
 //! Does not know: dialects' rules, deadlines, retries; the client has those.
 
+#[cfg(feature = "http")]
+pub(crate) mod http;
 mod memory;
+#[cfg(feature = "nats")]
+pub mod nats;
 #[cfg(feature = "stdio")]
 pub(crate) mod stdio;
 
+#[cfg(feature = "http")]
+pub use http::{Challenge, HttpConfig, HttpTransport, TokenSource};
 pub use memory::{ClosureTransport, MemoryTransport};
 #[cfg(feature = "stdio")]
 pub use stdio::{StdioConfig, StdioTransport};

@@ -256,7 +256,13 @@ impl Shared {
             listening: Arc::clone(&listening),
             rest: session.inbox.clone(),
         }));
+        let name = sending.method;
         let exchange = sending.exchange(self, id, inbox);
+        // What the transport knows of its connection explains a silence (M-7).
+        let timed_out = |after, hard_cap| -> Result<AnswerOutcome, McpError> {
+            let trouble = self.transport.trouble(name, after).unwrap_or_default();
+            Err(McpError::new(McpErrorKind::TimedOut { after, hard_cap }).with_note(trouble))
+        };
         let mut leaving = Leaving {
             client: self,
             id,
@@ -271,17 +277,11 @@ impl Shared {
                 DeadlineState::Running(wait) => wait,
                 DeadlineState::Idle(after) => {
                     leaving.reason = "no answer in time";
-                    break Err(McpError::new(McpErrorKind::TimedOut {
-                        after,
-                        hard_cap: false,
-                    }));
+                    break timed_out(after, false);
                 }
                 DeadlineState::HardCap(after) => {
                     leaving.reason = "no answer in time";
-                    break Err(McpError::new(McpErrorKind::TimedOut {
-                        after,
-                        hard_cap: true,
-                    }));
+                    break timed_out(after, true);
                 }
             };
             tokio::select! {

@@ -72,7 +72,7 @@ fn http(_: &str) -> Result<McpServer, McpError> {
 
 #[cfg(feature = "nats")]
 fn nats(address: &str) -> Result<McpServer, McpError> {
-    nats_from_address(address)
+    Ok(McpServer::nats(crate::transport::nats::NatsConfig::from_url(address)?))
 }
 
 #[cfg(not(feature = "nats"))]
@@ -81,6 +81,7 @@ fn nats(_: &str) -> Result<McpServer, McpError> {
 }
 
 /// An address as it may be shown: without user and password.
+#[allow(dead_code)]
 pub(crate) fn without_secrets(address: &str) -> String {
     let Some((scheme, rest)) = address.split_once("://") else {
         return address.to_owned();

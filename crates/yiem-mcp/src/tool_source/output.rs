@@ -48,7 +48,7 @@ pub(super) fn to_tool_error(error: McpError) -> ToolError {
         McpErrorKind::TimedOut { .. } => (ToolErrorKind::TimedOut, "timedOut"),
         McpErrorKind::Cancelled => (ToolErrorKind::Aborted, "cancelled"),
         McpErrorKind::Lost(_) => (ToolErrorKind::Unreachable, "lost"),
-        McpErrorKind::NotSent(_) | McpErrorKind::Unreachable(_) => {
+        McpErrorKind::NotSent(_) | McpErrorKind::Unreachable(_) | McpErrorKind::NoServer(_) => {
             (ToolErrorKind::Unreachable, "unreachable")
         }
         McpErrorKind::Refused(_) => (ToolErrorKind::Failed, "refused"),

@@ -1,0 +1,22 @@
+use super::*;
+
+#[test]
+fn all_clients_share_one_provider() {
+    assert!(Arc::ptr_eq(
+        client_config().crypto_provider(),
+        client_config().crypto_provider()
+    ));
+}
+
+#[test]
+fn a_root_that_is_no_certificate_is_told() {
+    let error = client_config_with([b"not a certificate".to_vec()]).unwrap_err();
+    assert!(error.contains("CA certificate"), "{error}");
+}
+
+#[test]
+fn installing_the_provider_twice_is_fine() {
+    install_default_provider();
+    install_default_provider();
+    assert!(rustls::crypto::CryptoProvider::get_default().is_some());
+}
