@@ -6,5 +6,5 @@ mod markdown;
 mod show;
 mod style;
 
-pub(crate) use show::{Progress, Show, ShowConfig, duration};
-pub(crate) use style::{Style, harmless, is_dumb, on_one_line};
+pub(crate) use show::{Progress, Show, ShowConfig, duration, status_of};
+pub(crate) use style::{Style, harmless, is_dumb, on_one_line, terminal_width};

@@ -346,7 +346,7 @@ fn is_closed(done: &io::Result<()>) -> bool {
 }
 
 /// What a tool says of its progress, as text: its `status`, `message` or `text` if it has one.
-fn status_of(partial: &Value) -> String {
+pub(crate) fn status_of(partial: &Value) -> String {
     let said = ["status", "message", "text"]
         .iter()
         .find_map(|key| partial.get(key)?.as_str());

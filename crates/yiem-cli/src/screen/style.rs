@@ -70,6 +70,11 @@ pub(crate) fn is_dumb() -> bool {
     env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
+/// How many characters a line of the terminal has; 80 when it does not say.
+pub(crate) fn terminal_width() -> usize {
+    terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0).max(20))
+}
+
 /// The same text without signs that steer a terminal; line breaks and tabs stay. What models and
 /// servers say goes through here before a terminal sees it.
 pub(crate) fn harmless(text: &str) -> String {

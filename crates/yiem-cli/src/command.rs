@@ -1,0 +1,6 @@
+//! The commands, one module each.
+//!
+//! Knows: which there are. Does not know: how the command line is written.
+
+pub(crate) mod call;
+pub(crate) mod tools;

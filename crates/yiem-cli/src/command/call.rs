@@ -1,0 +1,182 @@
+//! `yiem call`: one call, its arguments checked as in a run.
+//!
+//! Knows: how a result is printed. Does not know: models.
+
+use std::io::{self, IsTerminal, Read};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::timeout;
+use yiem::tools::{RegisteredTool, ToolCatalog};
+use yiem::{
+    CancelToken, Content, Env, IdKind, JsonObject, SystemEnv, ToolArguments, ToolContext,
+    ToolOutput,
+};
+
+use crate::args::{CallArgs, Shared};
+use crate::command::tools;
+use crate::failure::Failure;
+use crate::screen::{Style, on_one_line};
+use crate::sources;
+
+/// How long a call may take, unless its tool says otherwise (R-17).
+const TIME: Duration = Duration::from_secs(120);
+
+pub(crate) async fn run(args: &CallArgs, shared: &Shared) -> Result<(), Failure> {
+    let arguments = arguments(args.arguments.as_deref())?;
+    let catalog = tools::catalog(shared)?;
+    catalog.load_all(&CancelToken::new()).await;
+    sources::tell_failures(&catalog);
+    let result = call(&catalog, &args.name, arguments).await;
+    catalog.close().await;
+    let output = result?;
+    let failed = output.is_error;
+    if args.json {
+        tools::write_out(&format!("{:#}\n", as_json(&output)))?;
+        return if failed { Err(Failure::told()) } else { Ok(()) };
+    }
+    let text = as_text(&output);
+    if failed {
+        return Err(Failure::new(format!(
+            "{} answered with an error: {text}",
+            args.name
+        )));
+    }
+    let end = if text.is_empty() || text.ends_with('\n') {
+        ""
+    } else {
+        "\n"
+    };
+    tools::write_out(&format!("{text}{end}"))
+}
+
+/// The arguments as they were given: JSON, `-` for standard input, none for `{}`.
+fn arguments(given: Option<&str>) -> Result<JsonObject, Failure> {
+    let text = match given {
+        None => return Ok(JsonObject::new()),
+        Some("-") => {
+            let mut text = String::new();
+            io::stdin().read_to_string(&mut text).map_err(|error| {
+                Failure::usage(format!("standard input could not be read: {error}"))
+            })?;
+            text
+        }
+        Some(text) => text.to_owned(),
+    };
+    match ToolArguments::read(text) {
+        ToolArguments::Object { value, .. } => Ok(JsonObject::clone(&value)),
+        ToolArguments::Unreadable { raw, reason } => Err(Failure::usage(format!(
+            "{reason}: {}; write an object, such as '{{\"city\": \"Tokyo\"}}'",
+            on_one_line(&raw, 200)
+        ))),
+    }
+}
+
+async fn call(
+    catalog: &ToolCatalog,
+    name: &str,
+    arguments: JsonObject,
+) -> Result<ToolOutput, Failure> {
+    let tools = catalog.all();
+    let Some(tool) = tools.get(name) else {
+        let hint = match tools.nearest_name(name) {
+            Some(near) => format!("; did you mean {near}?"),
+            None => "; `yiem tools` with the same options lists them".to_owned(),
+        };
+        return Err(Failure::new(format!("there is no tool {name}{hint}")));
+    };
+    let accepted = tool
+        .accept(arguments)
+        .await
+        .map_err(|error| Failure::new(format!("{name}: {error}")))?;
+    let output = match timeout(time_of(tool), tool.tool().call(accepted, context(name))).await {
+        Ok(Ok(output)) => output,
+        Ok(Err(error)) => error.into_output(),
+        Err(_) => {
+            let limit = time_of(tool).as_secs_f64();
+            return Err(Failure::new(format!(
+                "{name} did not answer within {limit} s, which is its time limit"
+            )));
+        }
+    };
+    tool.check_output(&output)
+        .map_err(|error| Failure::new(format!("{name}: {error}")))?;
+    Ok(output)
+}
+
+fn time_of(tool: &RegisteredTool) -> Duration {
+    tool.tool().definition().limits.time.unwrap_or(TIME)
+}
+
+fn context(name: &str) -> ToolContext {
+    let env = SystemEnv::shared();
+    let context = ToolContext::new(env.new_id(IdKind::Call), name, env);
+    if io::stderr().is_terminal() {
+        context.with_progress(std::sync::Arc::new(ToStderr))
+    } else {
+        context
+    }
+}
+
+/// Progress as lines on standard error.
+struct ToStderr;
+
+#[yiem::async_trait]
+impl yiem::ProgressSink for ToStderr {
+    async fn send(&self, partial: Value) {
+        self.offer(partial);
+    }
+
+    fn offer(&self, partial: Value) {
+        let line = crate::screen::status_of(&partial);
+        if !line.is_empty() {
+            let style = Style::of(&io::stderr());
+            // Progress that nobody reads is no reason to stop.
+            let _ = io::Write::write_all(
+                &mut io::stderr(),
+                format!("{}\n", style.dim(&line)).as_bytes(),
+            );
+        }
+    }
+}
+
+fn as_json(output: &ToolOutput) -> Value {
+    let mut object = json!({"content": output.content, "isError": output.is_error});
+    if let Some(structured) = &output.structured {
+        object["structuredContent"] = structured.clone();
+    }
+    if !output.details.is_null() {
+        object["details"] = output.details.clone();
+    }
+    if output.terminate {
+        object["terminate"] = true.into();
+    }
+    object
+}
+
+/// The blocks as text, what is no text as a line that says what it is.
+fn as_text(output: &ToolOutput) -> String {
+    let blocks: Vec<String> = output.content.iter().map(Content::to_plain_text).collect();
+    blocks.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_an_object_or_wrong_use() {
+        assert!(arguments(None).unwrap().is_empty());
+        assert!(arguments(Some("{}")).unwrap().is_empty());
+        assert_eq!(arguments(Some(r#"{"a":1}"#)).unwrap()["a"], 1);
+        for bad in ["{", "[1]", "city=Tokyo", "{'a':1}"] {
+            assert!(
+                arguments(Some(bad))
+                    .unwrap_err()
+                    .line()
+                    .contains("write an object"),
+                "{bad}"
+            );
+        }
+    }
+}
