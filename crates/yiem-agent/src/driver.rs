@@ -1,0 +1,581 @@
+//! The one task that drives a run: does what the pure run asks for, and tells it what happened.
+//!
+//! Knows: how each step is done, and what is dropped when the run is cut. Does not know: why a
+//! step comes next; the run does.
+//!
+//! What a cut does at each await:
+//! - in a sink or the journal: what was asked for is dropped at once (the model's stream), the
+//!   sink may go on until the grace period is over, then it is left behind;
+//! - in a hook, a compaction or a backoff: it is dropped;
+//! - in the model's stream: it is dropped, which ends the request;
+//! - in tools: those that run may go on until the grace period is over, then they are dropped.
+
+mod model_call;
+mod turn_hooks;
+
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, OnceLock};
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tracing::Instrument;
+use yiem_core::{BoxFuture, CancelReason, CancelToken, ChatModel, ChatStream, ToolOutput};
+
+use crate::event::AgentEvent;
+use crate::journal::JournalRecord;
+use crate::offered::Offered;
+use crate::outcome::{EndReason, Failure, Limit};
+use crate::pipeline::{CallMessage, CallProgress, PreparedToolCall, TurnEnv, execute, prepare};
+use crate::queue::QueueKind;
+use crate::run::{AnswerCheck, Input, Step, mode_of};
+use crate::shared::{Facts, Shared};
+use crate::sink::{Listener, call_plain};
+
+use model_call::Ready;
+
+/// How many messages of calls wait for the driver; a call that tells more waits.
+const CALL_MESSAGES: usize = 64;
+
+/// Drives run after run until none is left to begin.
+pub(crate) async fn drive(shared: Arc<Shared>) {
+    let guard = Guard(&shared);
+    loop {
+        let Some(driver) = Driver::new(&shared) else {
+            break;
+        };
+        driver.run().await;
+        if !shared.finish_run() {
+            break;
+        }
+    }
+    std::mem::forget(guard);
+}
+
+/// Leaves no run behind that nobody drives: when the driver's task is ended (a runtime that
+/// shuts down, a fault), the run's outcome says so.
+struct Guard<'a>(&'a Arc<Shared>);
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.next = None;
+        drop(state);
+        self.0.finish_run();
+    }
+}
+
+/// What a hook, or another piece of work that the run waits for, came to.
+enum Work {
+    Input(Box<Input>),
+    Request(Result<Box<Ready>, Failure>),
+    Prepared(usize, PreparedToolCall),
+}
+
+/// What the driver can wake up for.
+enum Happening {
+    Cut,
+    Call(CallMessage),
+    Work(Work),
+    Model(Input),
+    Timer,
+    GraceOver,
+}
+
+struct Driver {
+    shared: Arc<Shared>,
+    cancel: CancelToken,
+    cancelled: Pin<Box<dyn Future<Output = ()> + Send>>,
+    model: Arc<dyn ChatModel>,
+    tools: Offered,
+    turn: Option<Arc<TurnEnv>>,
+    stream: Option<ChatStream>,
+    work: Option<BoxFuture<'static, Work>>,
+    timer: Option<BoxFuture<'static, ()>>,
+    wall: Option<(Duration, BoxFuture<'static, ()>)>,
+    grace: Option<BoxFuture<'static, ()>>,
+    grace_over: bool,
+    cut: bool,
+    calls: JoinSet<()>,
+    tell: mpsc::Sender<CallMessage>,
+    told: mpsc::Receiver<CallMessage>,
+    prepared: Vec<Option<PreparedToolCall>>,
+    /// What calls came to, before their hooks: kept in case a hook hangs.
+    executed: Vec<Arc<OnceLock<ToolOutput>>>,
+    spans: crate::telemetry::RunSpans,
+}
+
+impl Driver {
+    fn new(shared: &Arc<Shared>) -> Option<Self> {
+        let state = shared.lock();
+        let cancel = state.active.as_ref()?.cancel.clone();
+        let model = Arc::clone(&state.settings.model);
+        let run_id = state.run.as_ref()?.id().clone();
+        let session_id = state.session_id.clone();
+        drop(state);
+        let (tell, told) = mpsc::channel(CALL_MESSAGES);
+        let wall = shared
+            .config
+            .limits
+            .wall_time
+            .map(|max| (max, shared.env.sleep(max)));
+        Some(Self {
+            spans: crate::telemetry::RunSpans::new(&shared.name, &run_id, &session_id),
+            shared: Arc::clone(shared),
+            cancelled: Box::pin(cancel.cancelled_owned()),
+            cancel,
+            model,
+            tools: Offered::default(),
+            turn: None,
+            stream: None,
+            work: None,
+            timer: None,
+            wall,
+            grace: None,
+            grace_over: false,
+            cut: false,
+            calls: JoinSet::new(),
+            tell,
+            told,
+            prepared: Vec::new(),
+            executed: Vec::new(),
+        })
+    }
+
+    async fn run(mut self) {
+        loop {
+            while let Some(step) = self.next_step() {
+                if matches!(step, Step::Done) {
+                    self.finish();
+                    return;
+                }
+                self.perform(step).await;
+                if !self.cut && self.cancel.is_cancelled() {
+                    self.cut_now();
+                }
+            }
+            match self.happening().await {
+                Happening::Cut => self.cut_now(),
+                Happening::Call(message) => self.called(message),
+                Happening::Work(work) => self.worked(work),
+                Happening::Model(input) => self.model_said(input),
+                Happening::Timer => {
+                    self.timer = None;
+                    self.handle(Input::Waited);
+                }
+                Happening::GraceOver => self.end_grace(),
+            }
+        }
+    }
+
+    fn finish(&mut self) {
+        let state = self.shared.lock();
+        let outcome = state.run.as_ref().and_then(crate::run::Run::outcome);
+        drop(state);
+        if let Some(outcome) = outcome {
+            self.spans.run_ended(&outcome);
+        }
+    }
+
+    fn next_step(&self) -> Option<Step> {
+        self.shared.lock().run.as_mut()?.next_step()
+    }
+
+    fn handle(&self, input: Input) {
+        let facts = Facts {
+            env: &*self.shared.env,
+            tools: &self.tools,
+            model: self.model.info(),
+        };
+        if let Some(run) = &mut self.shared.lock().run {
+            run.handle(input, &facts);
+        }
+    }
+
+    async fn perform(&mut self, step: Step) {
+        match step {
+            Step::Emit(event) => self.emit(event).await,
+            Step::Record(record) => self.write_down(record).await,
+            Step::CallModel { attempt } => self.call_model(attempt),
+            Step::Wait(delay) => self.timer = Some(self.shared.env.sleep(delay)),
+            Step::Compact { reason } => self.work = Some(self.compact(reason)),
+            Step::Prepare(index) => self.prepare(index),
+            Step::Execute(index) => self.execute(index).await,
+            Step::JudgeTurn => self.work = Some(self.judge_turn()),
+            Step::PrepareNextTurn => self.work = Some(self.prepare_next_turn()),
+            Step::CountQueues => {
+                let mut state = self.shared.lock();
+                let steering = state.queues.len(QueueKind::Steering);
+                let follow_ups = state.queues.len(QueueKind::FollowUp);
+                let facts = self.facts();
+                if let Some(run) = &mut state.run {
+                    run.handle(
+                        Input::Waiting {
+                            steering,
+                            follow_ups,
+                        },
+                        &facts,
+                    );
+                }
+            }
+            Step::Take(kind) => {
+                // Out of the queue and into the history in one step: nothing is ever nowhere.
+                let mut state = self.shared.lock();
+                let taken = state.queues.take(kind, mode_of(&self.shared.config, kind));
+                let facts = self.facts();
+                if let Some(run) = &mut state.run {
+                    run.handle(Input::Taken(taken), &facts);
+                }
+            }
+            Step::CheckAnswer => self.check_answer(),
+            Step::Done => {}
+        }
+    }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            env: &*self.shared.env,
+            tools: &self.tools,
+            model: self.model.info(),
+        }
+    }
+
+    // ---- waiting ----
+
+    async fn happening(&mut self) -> Happening {
+        let streaming = self.stream.is_some();
+        tokio::select! {
+            biased;
+            () = &mut self.cancelled, if !self.cut => Happening::Cut,
+            // The driver holds a sender itself: this never ends.
+            Some(message) = self.told.recv(), if !streaming => Happening::Call(message),
+            work = pending_or(self.work.as_mut()), if self.work.is_some() => {
+                self.work = None;
+                Happening::Work(work)
+            }
+            input = model_call::next_event(&mut self.stream), if streaming => {
+                Happening::Model(input)
+            }
+            () = pending_or(self.timer.as_mut()), if self.timer.is_some() => Happening::Timer,
+            () = pending_or(self.grace.as_mut()), if self.grace.is_some() => Happening::GraceOver,
+            () = wall_over(&mut self.wall), if !self.cut => {
+                self.cancel.cancel_because(CancelReason::TimedOut);
+                Happening::Cut
+            }
+        }
+    }
+
+    /// Waits for an effect (a sink, the journal) beside the abort signal: it is never in its
+    /// way, and when the grace period is over it is left behind.
+    async fn effect<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
+        let mut work = pin!(work);
+        if let Poll::Ready(done) =
+            std::future::poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx))).await
+        {
+            return Some(done);
+        }
+        loop {
+            if self.grace_over {
+                return None;
+            }
+            tokio::select! {
+                biased;
+                done = &mut work => return Some(done),
+                () = &mut self.cancelled, if !self.cut && self.grace.is_none() => self.let_go(),
+                () = wall_over(&mut self.wall), if !self.cut && self.grace.is_none() => {
+                    self.cancel.cancel_because(CancelReason::TimedOut);
+                    self.let_go();
+                }
+                () = pending_or(self.grace.as_mut()), if self.grace.is_some() => {
+                    self.grace = None;
+                    self.grace_over = true;
+                }
+            }
+        }
+    }
+
+    /// The run is to be cut: what was asked for is dropped, the grace period begins.
+    fn let_go(&mut self) {
+        self.stream = None;
+        self.work = None;
+        self.timer = None;
+        if self.grace.is_none() && !self.grace_over {
+            self.grace = Some(self.shared.env.sleep(self.shared.config.grace));
+        }
+    }
+
+    fn cut_now(&mut self) {
+        self.cut_because(match self.cancel.reason() {
+            Some(CancelReason::TimedOut) => {
+                let max = self.wall.as_ref().map(|(max, _)| *max).unwrap_or_default();
+                EndReason::Limit(Limit::WallTime { max })
+            }
+            _ => EndReason::Aborted,
+        });
+    }
+
+    fn cut_because(&mut self, reason: EndReason) {
+        self.cut = true;
+        // Hooks, models and tools hear of it, whatever the reason.
+        self.cancel.cancel();
+        self.let_go();
+        // What calls have told already comes before what is told of their end.
+        self.drain_calls();
+        self.handle(Input::Cut(reason));
+        if self.grace_over {
+            self.end_grace();
+        }
+    }
+
+    /// The grace period is over: what still runs is dropped and answered.
+    fn end_grace(&mut self) {
+        self.grace = None;
+        self.grace_over = true;
+        self.drain_calls();
+        self.calls.abort_all();
+        for (call, executed) in self.executed.iter().enumerate() {
+            // The call itself had ended; only its hooks hang.
+            if let Some(output) = executed.get() {
+                self.handle(Input::Settled {
+                    call,
+                    output: output.clone(),
+                });
+            }
+        }
+        self.handle(Input::GraceOver);
+    }
+
+    // ---- effects ----
+
+    async fn emit(&mut self, event: AgentEvent) {
+        let nobody = self.shared.listeners.is_empty() && self.shared.subscribers.is_empty();
+        self.spans.event(&event);
+        if nobody {
+            return;
+        }
+        let event = Arc::new(event);
+        self.shared.subscribers.publish(&event);
+        let shared = Arc::clone(&self.shared);
+        for listener in &shared.listeners {
+            match listener {
+                Listener::Plain(listener) => call_plain(&**listener, &event),
+                Listener::Sink(sink) => {
+                    let cancel = self.cancel.clone();
+                    let work = async {
+                        use futures_util::FutureExt;
+                        let told = std::panic::AssertUnwindSafe(sink.on_event(&event, &cancel));
+                        if told.catch_unwind().await.is_err() {
+                            tracing::error!(seq = event.seq, "a sink panicked; the run goes on");
+                        }
+                    };
+                    if self.effect(work).await.is_none() {
+                        tracing::warn!(
+                            seq = event.seq,
+                            "a sink did not take an event within the grace period after an abort"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    async fn write_down(&mut self, record: JournalRecord) {
+        let Some(journal) = self.shared.journal.clone() else {
+            return;
+        };
+        let ends_turn = matches!(record, JournalRecord::RunEnd { .. });
+        let work = async {
+            journal.append(&record).await?;
+            if ends_turn {
+                journal.flush().await
+            } else {
+                Ok(())
+            }
+        };
+        match self.effect(work).await {
+            Some(Ok(())) => {}
+            Some(Err(error)) => self.journal_failed(error.to_string()),
+            None => self.journal_failed("it did not answer within the grace period".to_owned()),
+        }
+    }
+
+    fn journal_failed(&mut self, message: String) {
+        tracing::error!(error = message, "the journal could not be written");
+        if !self.cut {
+            self.cut_because(EndReason::Failed(Failure::Journal(message)));
+        }
+    }
+
+    // ---- calls ----
+
+    /// What the calls of the turn have in common; made when the first is prepared.
+    fn turn_env(&mut self) -> Option<Arc<TurnEnv>> {
+        if let Some(turn) = &self.turn {
+            return Some(Arc::clone(turn));
+        }
+        let state = self.shared.lock();
+        let run = state.run.as_ref()?;
+        let calls = run.batch_len();
+        let turn = Arc::new(TurnEnv {
+            hooks: Arc::clone(&self.shared.hooks),
+            tools: self.tools.clone(),
+            env: Arc::clone(&self.shared.env),
+            deps: self.shared.deps.clone(),
+            config: Arc::clone(&self.shared.config),
+            session_id: state.session_id.clone(),
+            run_id: run.id().clone(),
+            turn: run.turn(),
+            reply: run.reply().cloned()?,
+            history: run.history().clone(),
+            cancel: self.cancel.clone(),
+            approvals: Arc::clone(&self.shared.approvals),
+            tell: self.tell.clone(),
+            trace: self.trace(),
+        });
+        drop(state);
+        self.prepared = (0..calls).map(|_| None).collect();
+        self.executed = (0..calls).map(|_| Arc::default()).collect();
+        self.turn = Some(Arc::clone(&turn));
+        Some(turn)
+    }
+
+    fn trace(&self) -> Arc<[(String, String)]> {
+        match &self.shared.trace_context {
+            None => Arc::default(),
+            Some(context) => self.spans.within(|| context()).into(),
+        }
+    }
+
+    fn prepare(&mut self, index: usize) {
+        let Some(turn) = self.turn_env() else { return };
+        let call = self
+            .shared
+            .lock()
+            .run
+            .as_ref()
+            .and_then(|r| r.call(index).cloned());
+        let Some(call) = call else { return };
+        self.work = Some(Box::pin(async move {
+            match prepare(&turn, index, call, None).await {
+                Ok(prepared) => Work::Prepared(index, prepared),
+                Err(rejection) => Work::Input(Box::new(Input::Rejected {
+                    call: index,
+                    reason: rejection.reason,
+                    output: rejection.output,
+                })),
+            }
+        }));
+    }
+
+    fn worked(&mut self, work: Work) {
+        // What was told on the way comes first.
+        self.drain_calls();
+        match work {
+            Work::Input(input) => self.handle(*input),
+            Work::Request(ready) => self.request_ready(ready),
+            Work::Prepared(index, prepared) => {
+                let args = Arc::clone(prepared.args.shared());
+                if let Some(slot) = self.prepared.get_mut(index) {
+                    *slot = Some(prepared);
+                }
+                self.handle(Input::Prepared { call: index, args });
+            }
+        }
+    }
+
+    async fn execute(&mut self, index: usize) {
+        let prepared = self.prepared.get_mut(index).and_then(Option::take);
+        let (Some(turn), Some(prepared)) = (self.turn.clone(), prepared) else {
+            return;
+        };
+        let lone = self.prepared.len() == 1;
+        let blocking = prepared.tool.definition().blocking;
+        let executed = Arc::clone(&self.executed[index]);
+        let progress = Arc::new(CallProgress::new(index, self.tell.clone()));
+        let context = turn.context(index, &prepared.call, Arc::clone(&progress), 0);
+        let span = self.spans.call(&prepared);
+        let mut work: BoxFuture<'static, ToolOutput> = Box::pin(async move {
+            let run = execute(&turn, prepared, context, &executed);
+            let output = run.instrument(span.span().clone()).await;
+            progress.close().await;
+            span.ended(&output);
+            output
+        });
+        if lone && !blocking {
+            // Most lone calls are done at the first look, and need no task.
+            let first = std::future::poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx))).await;
+            if let Poll::Ready(output) = first {
+                self.drain_calls();
+                return self.handle(Input::Settled {
+                    call: index,
+                    output,
+                });
+            }
+        }
+        while self.calls.try_join_next().is_some() {}
+        let tell = self.tell.clone();
+        let task = async move {
+            let output = work.await;
+            let _ = tell
+                .send(CallMessage::Settled {
+                    call: index,
+                    output,
+                })
+                .await;
+        };
+        if blocking {
+            let runtime = tokio::runtime::Handle::current();
+            self.calls.spawn_blocking(move || runtime.block_on(task));
+        } else {
+            self.calls.spawn(task);
+        }
+    }
+
+    fn called(&mut self, message: CallMessage) {
+        self.handle(match message {
+            CallMessage::Update { call, partial } => Input::Updated { call, partial },
+            CallMessage::Told { call, kind } => Input::Told { call, kind },
+            CallMessage::Settled { call, output } => Input::Settled { call, output },
+        });
+    }
+
+    fn drain_calls(&mut self) {
+        while let Ok(message) = self.told.try_recv() {
+            self.called(message);
+        }
+    }
+
+    // ---- the answer's shape ----
+
+    fn check_answer(&mut self) {
+        let state = self.shared.lock();
+        let spec = state.active.as_ref().and_then(|a| a.output.clone());
+        let text = state
+            .run
+            .as_ref()
+            .map(crate::run::Run::answer_text)
+            .unwrap_or_default();
+        drop(state);
+        let check = match spec {
+            None => AnswerCheck::Good(serde_json::Value::String(text)),
+            Some(spec) => spec.check(&text),
+        };
+        self.handle(Input::AnswerChecked(check));
+    }
+}
+
+async fn pending_or<T>(work: Option<&mut BoxFuture<'static, T>>) -> T {
+    match work {
+        Some(work) => work.await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn wall_over(wall: &mut Option<(Duration, BoxFuture<'static, ()>)>) {
+    match wall {
+        Some((_, over)) => over.await,
+        None => std::future::pending().await,
+    }
+}

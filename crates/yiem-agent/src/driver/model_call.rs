@@ -1,0 +1,269 @@
+//! How the model is asked: sources, hooks, request, stream.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::task::Poll;
+
+use futures_util::FutureExt;
+use yiem_core::{
+    BoxFuture, CancelToken, ChatEvent, ChatModel, ChatRequest, ChatStream, History, Memo,
+    ModelError, ModelErrorKind, RunId,
+};
+use yiem_tools::CatalogNotice;
+
+use super::{Driver, Work};
+use crate::hook::{BeforeModelCall, ContextView, ModelCallView, TransformContext};
+use crate::offered::Offered;
+use crate::outcome::Failure;
+use crate::pipeline::{guarded, panic_text};
+use crate::run::{Input, hook_failure};
+use crate::shared::{Settings, Shared};
+use crate::structured::OutputSpec;
+
+/// A request that is ready to go.
+pub(super) struct Ready {
+    request: ChatRequest,
+    model: Arc<dyn ChatModel>,
+    tools: Offered,
+    told: Vec<Input>,
+}
+
+/// What a request is made of.
+struct Asking {
+    shared: Arc<Shared>,
+    settings: Settings,
+    output: Option<Arc<OutputSpec>>,
+    memo: Memo,
+    messages: History,
+    run_id: RunId,
+    turn: u32,
+    attempt: u32,
+    cancel: CancelToken,
+    tools: Offered,
+    trace: Arc<[(String, String)]>,
+}
+
+impl Driver {
+    pub(super) fn call_model(&mut self, attempt: u32) {
+        self.turn = None;
+        self.spans.model_call(self.model.info());
+        let Some(asking) = self.asking(attempt) else {
+            return;
+        };
+        if self.shared.hooks.is_empty() && !self.shared.has_sources {
+            let ready = asking.ready_now();
+            self.request_ready(Ok(Box::new(ready)));
+        } else {
+            let work: BoxFuture<'static, Work> =
+                Box::pin(async move { Work::Request(asking.ready().await.map(Box::new)) });
+            self.work = Some(work);
+        }
+    }
+
+    fn asking(&self, attempt: u32) -> Option<Asking> {
+        let state = self.shared.lock();
+        let run = state.run.as_ref()?;
+        Some(Asking {
+            settings: state.settings.clone(),
+            output: state.active.as_ref()?.output.clone(),
+            memo: state.memo.clone(),
+            messages: run.shown().clone(),
+            run_id: run.id().clone(),
+            turn: run.turn(),
+            attempt,
+            cancel: self.cancel.clone(),
+            tools: self.tools.clone(),
+            shared: Arc::clone(&self.shared),
+            trace: self.trace(),
+        })
+    }
+
+    pub(super) fn request_ready(&mut self, ready: Result<Box<Ready>, Failure>) {
+        let ready = match ready {
+            Ok(ready) => *ready,
+            Err(failure) => return self.handle(Input::RequestFailed(failure)),
+        };
+        self.model = ready.model;
+        self.tools = ready.tools;
+        for told in ready.told {
+            self.handle(told);
+        }
+        self.spans.request(
+            &ready.request,
+            self.model.info(),
+            self.shared.config.trace_content,
+        );
+        let (model, request) = (Arc::clone(&self.model), ready.request);
+        self.stream = Some(
+            catch_unwind(AssertUnwindSafe(|| model.stream(request)))
+                .unwrap_or_else(|panic| ChatStream::failed(panicked(&*panic))),
+        );
+    }
+
+    pub(super) fn model_said(&mut self, input: Input) {
+        let ended = match &input {
+            Input::Model(event) => {
+                matches!(event, ChatEvent::Finished { .. } | ChatEvent::Message(_))
+            }
+            _ => true,
+        };
+        if ended {
+            self.stream = None;
+            self.spans.model_ended(&input);
+        }
+        self.handle(input);
+    }
+}
+
+impl Asking {
+    /// The request, when nobody has to be waited for.
+    fn ready_now(self) -> Ready {
+        let tools = self.offered();
+        let options = match &self.output {
+            Some(output) => output.options(&self.settings.options),
+            None => Arc::clone(&self.settings.options),
+        };
+        Ready {
+            request: ChatRequest {
+                system: self.settings.system,
+                messages: self.messages,
+                tools: Arc::clone(tools.definitions()),
+                options,
+                memo: self.memo,
+                trace: self.trace,
+            },
+            model: self.settings.model,
+            tools,
+            told: Vec::new(),
+        }
+    }
+
+    fn offered(&self) -> Offered {
+        let snapshot = self.shared.catalog.snapshot();
+        let only = self.settings.only_tools.as_ref();
+        let answer = self.output.as_ref().and_then(|o| o.tool());
+        if self.turn > 1 && self.tools.is_of(&snapshot, only) {
+            return self.tools.clone();
+        }
+        Offered::new(snapshot, only.cloned(), answer.cloned())
+    }
+
+    /// The request, with sources and hooks asked. Dropped on a cut.
+    async fn ready(mut self) -> Result<Ready, Failure> {
+        let shared = Arc::clone(&self.shared);
+        let mut told = Vec::new();
+        if shared.has_sources {
+            shared
+                .catalog
+                .ready(&self.cancel)
+                .await
+                .map_err(|error| Failure::Source {
+                    name: error.source_name.clone(),
+                    message: error.message.clone(),
+                })?;
+            shared.catalog.refresh(&self.cancel).await;
+            told = shared
+                .catalog
+                .take_notices()
+                .into_iter()
+                .map(input_of)
+                .collect();
+        }
+        for hook in shared.hooks.iter() {
+            let view = ContextView {
+                run_id: self.run_id.clone(),
+                turn: self.turn,
+                system: self.settings.system.clone(),
+                messages: self.messages.clone(),
+                model: Arc::clone(&self.settings.model),
+                env: Arc::clone(&shared.env),
+                cancel: self.cancel.clone(),
+            };
+            match guarded(hook.transform_context(view)).await {
+                Ok(TransformContext::Keep) => {}
+                Ok(TransformContext::Messages(messages)) => self.messages = messages,
+                Ok(TransformContext::Context { system, messages }) => {
+                    self.settings.system = system;
+                    self.messages = messages;
+                }
+                Err(error) => return Err(hook_failure(hook.name(), error)),
+            }
+        }
+        let (run_id, turn, attempt, cancel) = (
+            self.run_id.clone(),
+            self.turn,
+            self.attempt,
+            self.cancel.clone(),
+        );
+        let mut ready = self.ready_now();
+        ready.told = told;
+        for hook in shared.hooks.iter() {
+            let view = ModelCallView {
+                run_id: run_id.clone(),
+                turn,
+                attempt,
+                request: ready.request.clone(),
+                model: Arc::clone(&ready.model),
+                cancel: cancel.clone(),
+            };
+            match guarded(hook.before_model_call(view)).await {
+                Ok(BeforeModelCall::Send) => {}
+                Ok(BeforeModelCall::Replace(request)) => ready.request = *request,
+                Err(error) => return Err(hook_failure(hook.name(), error)),
+            }
+        }
+        Ok(ready)
+    }
+}
+
+/// What the catalog has to tell, as the run takes it.
+fn input_of(notice: CatalogNotice) -> Input {
+    match notice {
+        CatalogNotice::SourceLoaded { added, removed, .. } => Input::ToolsChanged {
+            added,
+            removed,
+            changed: Vec::new(),
+        },
+        CatalogNotice::DefinitionChanged {
+            change,
+            held: false,
+        } => Input::ToolsChanged {
+            added: Vec::new(),
+            removed: Vec::new(),
+            changed: vec![change.after.name.clone()],
+        },
+        other => Input::Warned(other.to_string().into()),
+    }
+}
+
+/// The next piece of the reply, or how it ended.
+pub(super) async fn next_event(stream: &mut Option<ChatStream>) -> Input {
+    let Some(stream) = stream else {
+        return std::future::pending().await;
+    };
+    match AssertUnwindSafe(stream.next()).catch_unwind().await {
+        Ok(Some(Ok(event))) => {
+            if matches!(event, ChatEvent::Finished { .. } | ChatEvent::Message(_)) {
+                // A look past the end lets a connection see that its body is over.
+                let _ = std::future::poll_fn(|cx| {
+                    Poll::Ready(catch_unwind(AssertUnwindSafe(|| stream.poll_event(cx))))
+                })
+                .await;
+            }
+            Input::Model(event)
+        }
+        Ok(Some(Err(error))) => Input::ModelFailed(error),
+        Ok(None) => Input::ModelFailed(ModelError::new(
+            ModelErrorKind::TruncatedStream,
+            "the model's reply ended without saying that it was done",
+        )),
+        Err(panic) => Input::ModelFailed(panicked(&*panic)),
+    }
+}
+
+fn panicked(panic: &(dyn std::any::Any + Send)) -> ModelError {
+    ModelError::new(
+        ModelErrorKind::Other,
+        format!("the model panicked: {}", panic_text(panic)),
+    )
+}

@@ -1,0 +1,236 @@
+//! What a session writes down, so that it survives (S-1 to S-4).
+//!
+//! Knows: the records and the order in which they are written. Does not know: where to.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+use yiem_core::{History, JsonObject, Message, RunId, SessionId, ToolCallId};
+
+use crate::outcome::EndKind;
+
+/// Something that a session writes down (S-1, S-4). Nothing that was written is changed later.
+///
+/// JSON is camelCase with the tag `record`; a kind that this version does not know is kept.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(
+    tag = "record",
+    rename_all = "camelCase",
+    rename_all_fields = "camelCase"
+)]
+#[non_exhaustive]
+pub enum JournalRecord {
+    /// A run begins.
+    RunStart {
+        /// The run.
+        run_id: RunId,
+    },
+    /// A message enters the history: a user's before the model is asked, an assistant's (with
+    /// its usage) before its calls start. Results have a record of their own.
+    Message {
+        /// The message.
+        message: Arc<Message>,
+    },
+    /// A call is about to run.
+    CallIntent {
+        /// The call's id.
+        tool_call_id: ToolCallId,
+        /// The tool's name.
+        tool_name: Arc<str>,
+        /// Its arguments as accepted.
+        args: Arc<JsonObject>,
+    },
+    /// What came of a call, as soon as it is known; the history has it in the order of the
+    /// reply.
+    CallResult {
+        /// The result message.
+        message: Arc<Message>,
+    },
+    /// From here on the model is shown these messages in place of all that came before.
+    Compaction {
+        /// The messages.
+        shown: Vec<Arc<Message>>,
+    },
+    /// The history was emptied.
+    Reset,
+    /// Another model answers from here on.
+    ModelChanged {
+        /// Its id.
+        model: String,
+    },
+    /// Another set of tools is offered from here on.
+    ToolsChanged {
+        /// Names that are new.
+        added: Vec<String>,
+        /// Names that are gone.
+        removed: Vec<String>,
+    },
+    /// The session begins where another one stood.
+    Branch {
+        /// The other session.
+        session_id: SessionId,
+        /// How many of its messages it begins with; they follow as records of their own.
+        messages: usize,
+    },
+    /// A run has ended.
+    RunEnd {
+        /// The run.
+        run_id: RunId,
+        /// Why.
+        reason: EndKind,
+    },
+    /// A record of a kind that this version does not know, as it was written.
+    #[serde(untagged)]
+    Unknown(Value),
+}
+
+impl<'de> Deserialize<'de> for JournalRecord {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(
+            tag = "record",
+            rename_all = "camelCase",
+            rename_all_fields = "camelCase"
+        )]
+        enum Twin {
+            RunStart {
+                run_id: RunId,
+            },
+            Message {
+                message: Arc<Message>,
+            },
+            CallIntent {
+                tool_call_id: ToolCallId,
+                tool_name: Arc<str>,
+                args: Arc<JsonObject>,
+            },
+            CallResult {
+                message: Arc<Message>,
+            },
+            Compaction {
+                shown: Vec<Arc<Message>>,
+            },
+            Reset,
+            ModelChanged {
+                model: String,
+            },
+            ToolsChanged {
+                added: Vec<String>,
+                removed: Vec<String>,
+            },
+            Branch {
+                session_id: SessionId,
+                messages: usize,
+            },
+            RunEnd {
+                run_id: RunId,
+                reason: EndKind,
+            },
+        }
+        let value = Value::deserialize(deserializer)?;
+        Ok(match Twin::deserialize(&value) {
+            Err(_) => Self::Unknown(value),
+            Ok(Twin::RunStart { run_id }) => Self::RunStart { run_id },
+            Ok(Twin::Message { message }) => Self::Message { message },
+            Ok(Twin::CallIntent {
+                tool_call_id,
+                tool_name,
+                args,
+            }) => Self::CallIntent {
+                tool_call_id,
+                tool_name,
+                args,
+            },
+            Ok(Twin::CallResult { message }) => Self::CallResult { message },
+            Ok(Twin::Compaction { shown }) => Self::Compaction { shown },
+            Ok(Twin::Reset) => Self::Reset,
+            Ok(Twin::ModelChanged { model }) => Self::ModelChanged { model },
+            Ok(Twin::ToolsChanged { added, removed }) => Self::ToolsChanged { added, removed },
+            Ok(Twin::Branch {
+                session_id,
+                messages,
+            }) => Self::Branch {
+                session_id,
+                messages,
+            },
+            Ok(Twin::RunEnd { run_id, reason }) => Self::RunEnd { run_id, reason },
+        })
+    }
+}
+
+/// Where a session's records go (S-1): an append-only list. Object-safe.
+#[async_trait]
+pub trait Journal: Send + Sync + 'static {
+    /// Appends a record. When it returns, the record is as safe as this journal makes it.
+    ///
+    /// Called by one run at a time, in order. May be dropped at an await; the record may then
+    /// have been written or not, never in part.
+    ///
+    /// # Errors
+    /// The record could not be written. The run ends: nothing is done that is not written.
+    async fn append(&self, record: &JournalRecord) -> Result<(), JournalError>;
+
+    /// A turn has ended: a journal that writes per turn does it now.
+    ///
+    /// # Errors
+    /// What was appended could not be made safe.
+    async fn flush(&self) -> Result<(), JournalError> {
+        Ok(())
+    }
+}
+
+/// A journal that could not be read or written.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+#[non_exhaustive]
+pub struct JournalError {
+    /// What happened and what to do.
+    pub message: String,
+    /// What caused it.
+    #[source]
+    pub source: Option<yiem_core::BoxError>,
+}
+
+impl JournalError {
+    /// An error of that message.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            source: None,
+        }
+    }
+
+    /// The same with what caused it.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<yiem_core::BoxError>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+}
+
+/// A session as a journal held it: what an agent goes on from (S-3).
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Session {
+    /// The conversation's id.
+    pub id: Option<SessionId>,
+    /// Everything that was said.
+    pub history: History,
+    /// What the model is shown in its place, after a compaction.
+    pub shown: Option<History>,
+    /// Calls of the last reply that are not all answered.
+    pub open: Vec<OpenCall>,
+}
+
+/// A call of the last reply, as far as it had got when the session broke off (S-3).
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpenCall {
+    /// The call's id.
+    pub tool_call_id: ToolCallId,
+    /// Its result, if that was written down.
+    pub result: Option<Arc<Message>>,
+    /// Whether it had begun.
+    pub begun: bool,
+}

@@ -1,0 +1,464 @@
+//! The way of one call (R-2): prepare (find, check, ask the hooks), execute, finalize.
+//!
+//! Knows: what is done with one call, in which order. Does not know: other calls, turns, events'
+//! order; the run does.
+
+mod nested;
+mod progress;
+
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::{Either, select};
+use tokio::sync::mpsc;
+use yiem_core::{
+    CancelReason, CancelToken, Content, Deps, Env, Error, History, IdKind, JsonObject, Message,
+    RunId, SessionId, ToolArguments, ToolCall, ToolCallId, ToolContext, ToolError, ToolErrorKind,
+    ToolOutput, ValidArgs,
+};
+use yiem_tools::{RegisteredTool, ValidationError};
+
+use crate::approval::{ApprovalAnswer, ApprovalRequest, Approvals};
+use crate::config::AgentConfig;
+use crate::event::{ApprovalResolution, EventKind, RejectReason};
+use crate::hook::{AgentHook, BeforeToolCall, Question, ToolCallView, ToolResultView};
+use crate::offered::Offered;
+
+pub(crate) use progress::CallProgress;
+
+/// What the calls of one turn have in common.
+pub(crate) struct TurnEnv {
+    pub(crate) hooks: Arc<[Arc<dyn AgentHook>]>,
+    pub(crate) tools: Offered,
+    pub(crate) env: Arc<dyn Env>,
+    pub(crate) deps: Deps,
+    pub(crate) config: Arc<AgentConfig>,
+    pub(crate) session_id: SessionId,
+    pub(crate) run_id: RunId,
+    pub(crate) turn: u32,
+    pub(crate) reply: Arc<Message>,
+    pub(crate) history: History,
+    pub(crate) cancel: CancelToken,
+    pub(crate) approvals: Arc<Approvals>,
+    pub(crate) tell: mpsc::Sender<CallMessage>,
+    pub(crate) trace: Arc<[(String, String)]>,
+}
+
+/// What a call tells the driver. All calls of a run share one bounded channel, so its order is
+/// the order of what they told (R-4).
+#[derive(Debug)]
+pub(crate) enum CallMessage {
+    /// Progress.
+    Update {
+        call: usize,
+        partial: serde_json::Value,
+    },
+    /// An event of its own: a question, a nested call.
+    Told { call: usize, kind: EventKind },
+    /// It has run, and the hooks have seen its result.
+    Settled { call: usize, output: ToolOutput },
+}
+
+/// A call that was accepted.
+#[derive(Clone)]
+pub(crate) struct PreparedToolCall {
+    pub(crate) tool: Arc<RegisteredTool>,
+    pub(crate) call: Arc<ToolCall>,
+    pub(crate) args: ValidArgs,
+}
+
+/// A call that was not accepted.
+pub(crate) struct Rejection {
+    pub(crate) reason: RejectReason,
+    pub(crate) output: ToolOutput,
+}
+
+impl Rejection {
+    fn new(reason: RejectReason, text: impl Into<String>) -> Self {
+        Self {
+            reason,
+            output: ToolOutput::text(text).failed(),
+        }
+    }
+}
+
+/// Prepares a call: finds the tool, has its arguments accepted, asks the hooks.
+///
+/// May be dropped at any await: nothing has been done yet but what the hooks did.
+pub(crate) async fn prepare(
+    turn: &TurnEnv,
+    index: usize,
+    call: Arc<ToolCall>,
+    parent: Option<ToolCallId>,
+) -> Result<PreparedToolCall, Rejection> {
+    let Some(tool) = turn.tools.get(&call.name) else {
+        let hint = turn.tools.nearest_name(&call.name);
+        let hint = hint
+            .map(|n| format!(". Did you mean {n:?}?"))
+            .unwrap_or_default();
+        let text = format!("Tool {} not found{hint}", call.name);
+        return Err(Rejection::new(RejectReason::UnknownTool, text));
+    };
+    let args = match &call.arguments {
+        ToolArguments::Object { value, .. } => JsonObject::clone(value),
+        ToolArguments::Unreadable { raw, reason } => {
+            return Err(Rejection::new(
+                RejectReason::UnreadableArguments,
+                unreadable(raw, reason),
+            ));
+        }
+    };
+    let args = tool.accept(args).await.map_err(invalid)?;
+    let mut prepared = PreparedToolCall {
+        tool: Arc::clone(tool),
+        call,
+        args,
+    };
+    let mut asked = false;
+    for hook in turn.hooks.iter() {
+        let view = ToolCallView {
+            run_id: turn.run_id.clone(),
+            turn: turn.turn,
+            message: Arc::clone(&turn.reply),
+            call: Arc::clone(&prepared.call),
+            tool: Arc::clone(prepared.tool.definition()),
+            args: Arc::clone(prepared.args.shared()),
+            history: turn.history.clone(),
+            parent: parent.clone(),
+            cancel: turn.cancel.clone(),
+        };
+        match guarded(hook.before_tool_call(view)).await {
+            Err(error) => {
+                let text = format!("The hook {} failed: {error}", hook.name());
+                return Err(Rejection::new(RejectReason::HookFailed, text));
+            }
+            Ok(BeforeToolCall::Run) => {}
+            Ok(BeforeToolCall::RunWith(args)) => replace_args(&mut prepared, args).await?,
+            Ok(BeforeToolCall::Refuse { reason, terminate }) => {
+                let mut rejection = Rejection::new(RejectReason::Blocked, reason);
+                rejection.output.terminate = terminate;
+                return Err(rejection);
+            }
+            Ok(BeforeToolCall::Ask(question)) => {
+                asked = true;
+                ask(turn, index, &mut prepared, question).await?;
+            }
+        }
+    }
+    if prepared.tool.definition().needs_approval && !asked {
+        let question = Question::new(format!("May the tool {} run?", prepared.call.name));
+        ask(turn, index, &mut prepared, question).await?;
+    }
+    Ok(prepared)
+}
+
+/// Refused arguments; the details and the wish to end of a tool's own error are kept.
+fn invalid(error: ValidationError) -> Rejection {
+    let mut rejection = Rejection::new(RejectReason::InvalidArguments, error.message());
+    if let Some(own) = error.tool_error() {
+        rejection.output.details = own.details().clone();
+    }
+    rejection
+}
+
+/// Puts other arguments in the place of accepted ones; they are validated again.
+async fn replace_args(prepared: &mut PreparedToolCall, args: JsonObject) -> Result<(), Rejection> {
+    prepared.args = prepared.tool.accept_prepared(args).await.map_err(invalid)?;
+    Ok(())
+}
+
+/// Asks a person. Dropping it closes the question.
+async fn ask(
+    turn: &TurnEnv,
+    index: usize,
+    prepared: &mut PreparedToolCall,
+    question: Question,
+) -> Result<(), Rejection> {
+    let id: Arc<str> = turn.env.new_id(IdKind::Message).into();
+    let tool_call_id = prepared.call.id.clone();
+    let request = ApprovalRequest {
+        id: Arc::clone(&id),
+        tool_call_id: tool_call_id.clone(),
+        tool_name: prepared.call.name.as_str().into(),
+        args: Arc::clone(prepared.args.shared()),
+        question: question.text.into(),
+    };
+    let requested = EventKind::ApprovalRequested {
+        approval_id: Arc::clone(&id),
+        tool_call_id: tool_call_id.clone(),
+        tool_name: Arc::clone(&request.tool_name),
+        args: Arc::clone(&request.args),
+        question: Arc::clone(&request.question),
+        timeout_ms: question
+            .timeout
+            .map(|t| u64::try_from(t.as_millis()).unwrap_or(u64::MAX)),
+    };
+    // Open before it is told: whoever hears of it can answer.
+    let mut open = turn.approvals.open(request);
+    tell(turn, index, requested).await;
+    let answer = match question.timeout {
+        None => open.answer().await,
+        Some(timeout) => match select(pin!(open.answer()), turn.env.sleep(timeout)).await {
+            Either::Left((answer, _)) => answer,
+            Either::Right(_) => None,
+        },
+    };
+    drop(open);
+    let (resolution, reason): (_, Option<Arc<str>>) = match &answer {
+        Some(ApprovalAnswer::Allow) => (ApprovalResolution::Allowed, None),
+        Some(ApprovalAnswer::AllowWith(_)) => (ApprovalResolution::AllowedWithChanges, None),
+        Some(ApprovalAnswer::Deny(reason)) => {
+            (ApprovalResolution::Denied, Some(reason.as_str().into()))
+        }
+        None => (ApprovalResolution::TimedOut, None),
+    };
+    let resolved = EventKind::ApprovalResolved {
+        approval_id: id,
+        tool_call_id,
+        resolution,
+        reason,
+    };
+    tell(turn, index, resolved).await;
+    match answer {
+        Some(ApprovalAnswer::Allow) => Ok(()),
+        Some(ApprovalAnswer::AllowWith(args)) => replace_args(prepared, args).await,
+        Some(ApprovalAnswer::Deny(reason)) => Err(Rejection::new(
+            RejectReason::Blocked,
+            if reason.is_empty() {
+                "The user refused this call.".to_owned()
+            } else {
+                reason
+            },
+        )),
+        None => Err(Rejection::new(
+            RejectReason::Blocked,
+            "Nobody allowed this call in time, so it was not run.",
+        )),
+    }
+}
+
+async fn tell(turn: &TurnEnv, call: usize, kind: EventKind) {
+    // The driver is gone only when the run is; then nobody listens.
+    let _ = turn.tell.send(CallMessage::Told { call, kind }).await;
+}
+
+/// Runs an accepted call and has the hooks see its result. `executed` holds what came of the
+/// call itself, for whoever drops this while a hook hangs.
+pub(crate) async fn execute(
+    turn: &TurnEnv,
+    prepared: PreparedToolCall,
+    context: ToolContext,
+    executed: &OnceLock<ToolOutput>,
+) -> ToolOutput {
+    let PreparedToolCall { tool, call, args } = prepared;
+    let output = run_tool(turn, &tool, args.clone(), &context).await;
+    if turn.hooks.is_empty() {
+        return output;
+    }
+    let _ = executed.set(output.clone());
+    after_hooks(turn, &tool, &call, &args, output).await
+}
+
+/// Calls the tool under its limits; whatever goes wrong is a failed output.
+async fn run_tool(
+    turn: &TurnEnv,
+    tool: &RegisteredTool,
+    args: ValidArgs,
+    context: &ToolContext,
+) -> ToolOutput {
+    let definition = tool.definition();
+    let limit = definition.limits.time.unwrap_or(turn.config.tool_time);
+    let result = match within(&turn.env, limit, tool.tool().call(args, context.clone())).await {
+        Some(Ok(result)) => result,
+        Some(Err(panic)) => Err(ToolError::of_kind(
+            ToolErrorKind::Panicked,
+            format!("The tool {} panicked: {panic}", definition.name),
+        )),
+        None => {
+            context.cancel.cancel_because(CancelReason::TimedOut);
+            Err(ToolError::of_kind(
+                ToolErrorKind::TimedOut,
+                format!(
+                    "The tool {} did not end within {} s. Whether it took effect is unknown.",
+                    definition.name,
+                    limit.as_secs_f64()
+                ),
+            ))
+        }
+    };
+    let mut output = result.unwrap_or_else(ToolError::into_output);
+    if let Err(error) = tool.check_output(&output) {
+        output = ToolOutput {
+            details: output.details,
+            usage: output.usage,
+            ..ToolOutput::text(error.message()).failed()
+        };
+    }
+    let bytes = definition
+        .limits
+        .result_bytes
+        .unwrap_or(turn.config.result_bytes);
+    cut_result(&mut output, bytes);
+    output
+}
+
+async fn after_hooks(
+    turn: &TurnEnv,
+    tool: &RegisteredTool,
+    call: &Arc<ToolCall>,
+    args: &ValidArgs,
+    mut output: ToolOutput,
+) -> ToolOutput {
+    for hook in turn.hooks.iter() {
+        let shared = Arc::new(output);
+        let view = ToolResultView {
+            run_id: turn.run_id.clone(),
+            turn: turn.turn,
+            message: Arc::clone(&turn.reply),
+            call: Arc::clone(call),
+            tool: Arc::clone(tool.definition()),
+            args: Arc::clone(args.shared()),
+            output: Arc::clone(&shared),
+            cancel: turn.cancel.clone(),
+        };
+        let answer = guarded(hook.after_tool_call(view)).await;
+        output = Arc::unwrap_or_clone(shared);
+        match answer {
+            Ok(patch) => patch.apply(&mut output),
+            Err(error) => {
+                // What the tool did stays told, in the details.
+                output.content = vec![Content::text(format!(
+                    "The hook {} failed: {error}",
+                    hook.name()
+                ))];
+                output.is_error = true;
+            }
+        }
+    }
+    output
+}
+
+/// Runs `work` for at most `limit` (zero = as long as it takes); its panic is an error. `None`
+/// when the time was up; `work` is dropped then.
+async fn within<T>(
+    env: &Arc<dyn Env>,
+    limit: Duration,
+    work: impl Future<Output = T>,
+) -> Option<Result<T, String>> {
+    let mut work = pin!(AssertUnwindSafe(work).catch_unwind());
+    // Most calls need no timer: they are done at the first look.
+    let first = std::future::poll_fn(|cx| std::task::Poll::Ready(work.as_mut().poll(cx))).await;
+    let done = match first {
+        std::task::Poll::Ready(done) => done,
+        std::task::Poll::Pending if limit.is_zero() => work.await,
+        std::task::Poll::Pending => match select(work, env.sleep(limit)).await {
+            Either::Left((done, _)) => done,
+            Either::Right(_) => return None,
+        },
+    };
+    Some(done.map_err(|panic| panic_text(&*panic)))
+}
+
+/// Runs a hook so that its panic is an error of it.
+pub(crate) async fn guarded<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    match AssertUnwindSafe(work).catch_unwind().await {
+        Ok(result) => result,
+        Err(panic) => Err(Error::msg(format!("it panicked: {}", panic_text(&*panic)))),
+    }
+}
+
+/// What a panic said.
+pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    panic
+        .downcast_ref::<&str>()
+        .map(|s| (*s).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "it left no message".to_owned())
+}
+
+fn unreadable(raw: &str, reason: &str) -> String {
+    const SHOWN: usize = 500;
+    let end = raw
+        .char_indices()
+        .nth(SHOWN)
+        .map_or(raw.len(), |(at, _)| at);
+    let more = if end < raw.len() { "…" } else { "" };
+    format!(
+        "The arguments of this call could not be read: {reason}. What came: {}{more}\n\
+         Make the call again with a JSON object as arguments.",
+        &raw[..end]
+    )
+}
+
+/// Cuts the text of a result in its middle when it is longer than `limit` bytes in all (T-8).
+fn cut_result(output: &mut ToolOutput, limit: usize) {
+    let total: usize = output
+        .content
+        .iter()
+        .filter_map(Content::as_text)
+        .map(str::len)
+        .sum();
+    if limit == 0 || total <= limit {
+        return;
+    }
+    let mut over = total - limit;
+    for block in output.content.iter_mut().rev() {
+        let Content::Text(text) = block else { continue };
+        if over == 0 || text.text.is_empty() {
+            continue;
+        }
+        let drop = over.min(text.text.len());
+        over -= drop;
+        text.text = cut_middle(&text.text, text.text.len() - drop);
+    }
+}
+
+fn cut_middle(text: &str, keep: usize) -> String {
+    let mut head = keep.div_ceil(2);
+    while !text.is_char_boundary(head) {
+        head -= 1;
+    }
+    let mut tail = text.len() - keep / 2;
+    while !text.is_char_boundary(tail) {
+        tail += 1;
+    }
+    format!(
+        "{}\n[… {} bytes left out …]\n{}",
+        &text[..head],
+        tail - head,
+        &text[tail..]
+    )
+}
+
+impl TurnEnv {
+    /// What a call of this turn is given besides its arguments.
+    pub(crate) fn context(
+        self: &Arc<Self>,
+        index: usize,
+        call: &ToolCall,
+        progress: Arc<CallProgress>,
+        depth: u32,
+    ) -> ToolContext {
+        let mut context =
+            ToolContext::new(call.id.clone(), call.name.as_str(), Arc::clone(&self.env))
+                .with_progress(progress)
+                .with_caller(Arc::new(nested::NestedCaller::new(
+                    Arc::clone(self),
+                    index,
+                    call.id.clone(),
+                    depth,
+                )));
+        context.cancel = self.cancel.child();
+        context.session_id = Some(self.session_id.clone());
+        context.run_id = Some(self.run_id.clone());
+        context.deps = self.deps.clone();
+        context.trace = Arc::clone(&self.trace);
+        context
+    }
+}
+
+#[cfg(test)]
+mod tests;

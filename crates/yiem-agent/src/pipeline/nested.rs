@@ -1,0 +1,107 @@
+//! Calls that a tool makes (T-7): the agent's whole pipeline once more, inside a call.
+//!
+//! Knows: depth, events, limits of nested calls. Does not know: batches; a nested call belongs to
+//! the call that makes it and ends with it.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use async_trait::async_trait;
+use yiem_core::{
+    IdKind, JsonObject, Message, ToolCall, ToolCallId, ToolCaller, ToolError, ToolOutput,
+    ToolResultMessage,
+};
+
+use super::{CallMessage, CallProgress, TurnEnv, execute, prepare};
+use crate::event::{EventKind, ExecutionResult};
+
+/// How deep calls may make calls.
+const MAX_DEPTH: u32 = 8;
+/// How many calls one call may make.
+const MAX_CALLS: u32 = 1000;
+
+/// The capability of one call to call the agent's tools.
+pub(crate) struct NestedCaller {
+    turn: Arc<TurnEnv>,
+    index: usize,
+    parent: ToolCallId,
+    depth: u32,
+    made: AtomicU32,
+}
+
+impl NestedCaller {
+    pub(crate) fn new(turn: Arc<TurnEnv>, index: usize, parent: ToolCallId, depth: u32) -> Self {
+        Self {
+            turn,
+            index,
+            parent,
+            depth,
+            made: AtomicU32::new(0),
+        }
+    }
+}
+
+#[async_trait]
+impl ToolCaller for NestedCaller {
+    async fn call_tool(&self, name: &str, args: JsonObject) -> Result<ToolOutput, ToolError> {
+        if self.depth >= MAX_DEPTH {
+            return Err(ToolError::new(format!(
+                "{name} was not called: tools call each other {MAX_DEPTH} deep, which is the most"
+            )));
+        }
+        if self.made.fetch_add(1, Ordering::Relaxed) >= MAX_CALLS {
+            return Err(ToolError::new(format!(
+                "{name} was not called: this call made {MAX_CALLS} calls, which is the most"
+            )));
+        }
+        let turn = &self.turn;
+        let call = Arc::new(ToolCall::new(turn.env.new_id(IdKind::Call), name, args));
+        let parent = Some(self.parent.clone());
+        let prepared = prepare(turn, self.index, Arc::clone(&call), parent.clone())
+            .await
+            .map_err(|rejection| {
+                ToolError::new(rejection.output.plain_text()).with_details(rejection.output.details)
+            })?;
+        let tool_name: Arc<str> = name.into();
+        let tell = |kind| {
+            turn.tell.send(CallMessage::Told {
+                call: self.index,
+                kind,
+            })
+        };
+        let _ = tell(EventKind::ToolExecutionStart {
+            tool_call_id: call.id.clone(),
+            tool_name: Arc::clone(&tool_name),
+            args: Arc::clone(prepared.args.shared()),
+            parent_tool_call_id: parent,
+        })
+        .await;
+        let progress = Arc::new(CallProgress::nested(
+            self.index,
+            turn.tell.clone(),
+            call.id.clone(),
+            Arc::clone(&tool_name),
+        ));
+        let context = turn.context(self.index, &call, Arc::clone(&progress), self.depth + 1);
+        let output = Box::pin(execute(turn, prepared, context, &OnceLock::new())).await;
+        progress.close().await;
+        let message = Arc::new(Message::ToolResult(ToolResultMessage {
+            tool_call_id: call.id.clone(),
+            tool_name: name.to_owned(),
+            content: output.content.clone(),
+            details: output.details.clone(),
+            usage: output.usage,
+            is_error: output.is_error,
+            timestamp: turn.env.now(),
+            ..ToolResultMessage::default()
+        }));
+        let _ = tell(EventKind::ToolExecutionEnd {
+            tool_call_id: call.id.clone(),
+            tool_name,
+            result: ExecutionResult::new(message, output.terminate),
+            is_error: output.is_error,
+        })
+        .await;
+        Ok(output)
+    }
+}

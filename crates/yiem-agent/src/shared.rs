@@ -1,0 +1,470 @@
+//! What an agent's handle and its driver share, under one lock that is never held over an await.
+//!
+//! Knows: the phases of an agent, its queues, settings, totals. Does not know: how a run goes on
+//! (the run does) nor how steps are done (the driver does).
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{Notify, oneshot};
+use yiem_core::{
+    CancelToken, ChatModel, ChatOptions, Cost, Deps, Env, History, IdKind, Memo, Message,
+    ModelInfo, RunId, SessionId, Timestamp, ToolCallId, Usage,
+};
+use yiem_tools::ToolCatalog;
+
+use crate::approval::Approvals;
+use crate::compaction::Compactor;
+use crate::config::AgentConfig;
+use crate::error::RunError;
+use crate::hook::{AgentHook, PrepareNextTurn};
+use crate::journal::{Journal, OpenCall};
+use crate::offered::Offered;
+use crate::outcome::{EndReason, Failure, Outcome};
+use crate::queue::{QueueKind, Queues};
+use crate::run::{Input, Run, RunFacts, RunRules, mode_of};
+use crate::sink::{Listener, Subscribers};
+use crate::structured::OutputSpec;
+
+/// How many outcomes wait to be taken before no further run is begun.
+const MAX_OUTCOMES: usize = 1024;
+
+/// Gives the trace context of the moment, as names and values.
+pub(crate) type TraceContext = Arc<dyn Fn() -> Vec<(String, String)> + Send + Sync>;
+
+/// What handle and driver share.
+pub(crate) struct Shared {
+    pub(crate) config: Arc<AgentConfig>,
+    pub(crate) env: Arc<dyn Env>,
+    pub(crate) hooks: Arc<[Arc<dyn AgentHook>]>,
+    pub(crate) listeners: Box<[Listener]>,
+    pub(crate) subscribers: Subscribers,
+    pub(crate) approvals: Arc<Approvals>,
+    pub(crate) deps: Deps,
+    pub(crate) catalog: ToolCatalog,
+    pub(crate) has_sources: bool,
+    pub(crate) compactor: Option<Compactor>,
+    pub(crate) journal: Option<Arc<dyn Journal>>,
+    pub(crate) trace_context: Option<TraceContext>,
+    pub(crate) name: Arc<str>,
+    /// Ends everything.
+    pub(crate) root: CancelToken,
+    /// An outcome was given out, or none will be any more.
+    pub(crate) outcomes_changed: Notify,
+    /// A run has ended.
+    pub(crate) idle: Notify,
+    state: Mutex<State>,
+}
+
+/// What changes while an agent lives.
+pub(crate) struct State {
+    pub(crate) run: Option<Run>,
+    pub(crate) active: Option<Active>,
+    /// The history between runs; during one it is the run's.
+    pub(crate) history: History,
+    pub(crate) shown: Option<History>,
+    pub(crate) queues: Queues,
+    /// What begins when the run that winds down has ended.
+    pub(crate) next: Option<Begin>,
+    pub(crate) closed: bool,
+    pub(crate) outcomes: VecDeque<Outcome>,
+    pub(crate) settings: Settings,
+    pub(crate) session_id: SessionId,
+    /// Calls that were open when the session broke off (S-3).
+    pub(crate) open_calls: Vec<OpenCall>,
+    pub(crate) memo: Memo,
+    pub(crate) error_message: Option<String>,
+    pub(crate) usage: Usage,
+    pub(crate) tool_usage: Usage,
+    pub(crate) cost: Option<Cost>,
+    pub(crate) tickets: u64,
+}
+
+/// What model calls are made with.
+#[derive(Clone)]
+pub(crate) struct Settings {
+    pub(crate) system: Option<Arc<str>>,
+    pub(crate) model: Arc<dyn ChatModel>,
+    pub(crate) options: Arc<ChatOptions>,
+    pub(crate) only_tools: Option<Arc<[String]>>,
+}
+
+impl Settings {
+    pub(crate) fn apply(&mut self, change: PrepareNextTurn) {
+        if let Some(system) = change.system {
+            self.system = (!system.is_empty()).then_some(system);
+        }
+        if let Some(model) = change.model {
+            self.model = model;
+        }
+        if let Some(mut options) = change.options {
+            options.session_id = options
+                .session_id
+                .or_else(|| self.options.session_id.clone());
+            self.options = Arc::new(options);
+        }
+        if let Some(tools) = change.tools {
+            self.only_tools = Some(tools.into());
+        }
+    }
+}
+
+/// The run that is going on, beside its state.
+pub(crate) struct Active {
+    pub(crate) ticket: u64,
+    pub(crate) cancel: CancelToken,
+    pub(crate) waiter: Option<oneshot::Sender<Outcome>>,
+    pub(crate) output: Option<Arc<OutputSpec>>,
+}
+
+/// A run that is to begin.
+pub(crate) struct Begin {
+    pub(crate) id: RunId,
+    pub(crate) ticket: u64,
+    pub(crate) messages: Vec<Arc<Message>>,
+    pub(crate) waiter: Option<oneshot::Sender<Outcome>>,
+    pub(crate) output: Option<Arc<OutputSpec>>,
+}
+
+/// What to do with a message that comes while a run goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WhenBusy {
+    /// It steers.
+    Steer,
+    /// It is refused.
+    Refuse,
+}
+
+/// What was done with a message.
+pub(crate) enum Begun {
+    /// A driver has to be spawned.
+    Now(RunId),
+    /// A run that goes on, or that comes next, has it.
+    Later(RunId),
+}
+
+impl Shared {
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the builder is its only caller and names each"
+    )]
+    pub(crate) fn new(
+        config: Arc<AgentConfig>,
+        env: Arc<dyn Env>,
+        hooks: Arc<[Arc<dyn AgentHook>]>,
+        listeners: Box<[Listener]>,
+        deps: Deps,
+        catalog: ToolCatalog,
+        compactor: Option<Compactor>,
+        journal: Option<Arc<dyn Journal>>,
+        trace_context: Option<TraceContext>,
+        name: Arc<str>,
+        state: State,
+    ) -> Self {
+        let has_sources = !catalog.sources().is_empty();
+        Self {
+            config,
+            env,
+            hooks,
+            listeners,
+            subscribers: Subscribers::default(),
+            approvals: Arc::default(),
+            deps,
+            catalog,
+            has_sources,
+            compactor,
+            journal,
+            trace_context,
+            name,
+            root: CancelToken::new(),
+            outcomes_changed: Notify::new(),
+            idle: Notify::new(),
+            state: Mutex::new(state),
+        }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic under the lock is a fault of the framework; what it left is still the best
+        // that there is.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a message in: begins a run, or does with it what `when_busy` says.
+    pub(crate) fn begin(
+        &self,
+        messages: Vec<Arc<Message>>,
+        when_busy: WhenBusy,
+        waiter: Option<oneshot::Sender<Outcome>>,
+        output: Option<Arc<OutputSpec>>,
+        ticket: Option<u64>,
+    ) -> Result<Begun, RunError> {
+        let mut state = self.lock();
+        if state.closed {
+            return Err(RunError::Closed);
+        }
+        let running = state
+            .run
+            .as_ref()
+            .map(|run| (run.id().clone(), run.is_ending()));
+        // An abort that nobody has acted on yet counts as one.
+        let cancelled = state
+            .active
+            .as_ref()
+            .is_some_and(|a| a.cancel.is_cancelled());
+        if let Some((id, ending)) = running {
+            if !ending && !cancelled {
+                if when_busy == WhenBusy::Refuse {
+                    return Err(RunError::Busy);
+                }
+                let capacity = self.config.queue_capacity;
+                for message in messages {
+                    if !state.queues.push(QueueKind::Steering, message, capacity) {
+                        let waiting = state.queues.len(QueueKind::Steering);
+                        return Err(RunError::QueueFull { waiting });
+                    }
+                }
+                return Ok(Begun::Later(id));
+            }
+            if let Some(next) = &mut state.next {
+                // Something waits for the run that winds down already.
+                if when_busy == WhenBusy::Refuse {
+                    return Err(RunError::Busy);
+                }
+                if next.messages.len() >= self.config.queue_capacity.max(1) {
+                    return Err(RunError::QueueFull {
+                        waiting: next.messages.len(),
+                    });
+                }
+                next.messages.extend(messages);
+                return Ok(Begun::Later(next.id.clone()));
+            }
+        }
+        if waiter.is_none() && state.outcomes.len() >= MAX_OUTCOMES {
+            return Err(RunError::OutcomesWaiting {
+                waiting: state.outcomes.len(),
+            });
+        }
+        let ticket = ticket.unwrap_or_else(|| state.ticket());
+        let id = RunId::new(self.env.new_id(IdKind::Run));
+        let begin = Begin {
+            id: id.clone(),
+            ticket,
+            messages,
+            waiter,
+            output,
+        };
+        if state.run.is_some() {
+            state.next = Some(begin);
+            return Ok(Begun::Later(id));
+        }
+        self.start(&mut state, begin);
+        Ok(Begun::Now(id))
+    }
+
+    /// Goes on from the history.
+    pub(crate) fn begin_continue(
+        &self,
+        waiter: oneshot::Sender<Outcome>,
+        ticket: u64,
+    ) -> Result<RunId, RunError> {
+        let mut state = self.lock();
+        if state.closed {
+            return Err(RunError::Closed);
+        }
+        if state.run.is_some() {
+            return Err(RunError::Busy);
+        }
+        let good_end = match state.history.last().map(|m| &**m) {
+            None => Some("the history is empty and nothing is queued"),
+            Some(Message::Assistant(m)) if !m.is_broken() && !m.has_tool_calls() => {
+                Some("the history ends with an answer and nothing is queued")
+            }
+            Some(_) => None,
+        };
+        let mut messages = Vec::new();
+        if let Some(why) = good_end {
+            // Steering goes along with every beginning; follow-ups only when there is none.
+            if state.queues.len(QueueKind::Steering) == 0 {
+                let mode = mode_of(&self.config, QueueKind::FollowUp);
+                messages = state.queues.take(QueueKind::FollowUp, mode);
+                if messages.is_empty() {
+                    return Err(RunError::NothingToContinue(why));
+                }
+            }
+        }
+        let id = RunId::new(self.env.new_id(IdKind::Run));
+        let begin = Begin {
+            id: id.clone(),
+            ticket,
+            messages,
+            waiter: Some(waiter),
+            output: None,
+        };
+        self.start(&mut state, begin);
+        Ok(id)
+    }
+
+    /// Begins a run: from here on its messages are in the history.
+    fn start(&self, state: &mut State, begin: Begin) {
+        let Begin {
+            id,
+            ticket,
+            messages,
+            waiter,
+            output,
+        } = begin;
+        let steering = mode_of(&self.config, QueueKind::Steering);
+        // What was left over came before.
+        let mut entering = state.queues.take(QueueKind::Steering, steering);
+        entering.extend(messages);
+        let rules = RunRules {
+            config: Arc::clone(&self.config),
+            judge_turns: !self.hooks.is_empty(),
+            prepare_turns: !self.hooks.is_empty(),
+            journal: self.journal.is_some(),
+            wants_output: output.is_some(),
+            output_tool: output.as_ref().and_then(|o| o.tool_name()),
+            session_tokens: state.usage.all().unwrap_or(0) + state.tool_usage.all().unwrap_or(0),
+            session_cost: state.cost.map_or(0.0, |c| c.total()),
+        };
+        let mut run = Run::new(id, rules, state.history.clone(), state.shown.clone());
+        state.error_message = None;
+        let facts = Facts {
+            env: &*self.env,
+            tools: &Offered::default(),
+            model: state.settings.model.info(),
+        };
+        run.handle(Input::Start(entering), &facts);
+        state.active = Some(Active {
+            ticket,
+            cancel: self.root.child(),
+            waiter,
+            output,
+        });
+        state.run = Some(run);
+    }
+
+    /// Takes a run that has ended off, gives its outcome out. True when another one begins.
+    pub(crate) fn finish_run(&self) -> bool {
+        let mut state = self.lock();
+        let Some(run) = state.run.take() else {
+            return false;
+        };
+        let active = state.active.take();
+        state.history = run.history().clone();
+        state.shown = run.compacted().cloned();
+        state.usage.add(&run.usage());
+        state.tool_usage.add(&run.tool_usage());
+        if let Some(cost) = run.cost() {
+            state.cost.get_or_insert_with(Cost::default).add(&cost);
+        }
+        let outcome = run.outcome().unwrap_or_else(|| broken(&run));
+        state.error_message = outcome.end.problem();
+        let again = state.next.take();
+        let goes_on = again.is_some();
+        if let Some(begin) = again {
+            self.start(&mut state, begin);
+        }
+        match active.and_then(|a| a.waiter) {
+            Some(waiter) => {
+                // Whoever waited and went away has aborted the run; nobody wants its outcome.
+                drop(state);
+                let _ = waiter.send(outcome);
+            }
+            None => {
+                state.outcomes.push_back(outcome);
+                drop(state);
+            }
+        }
+        self.outcomes_changed.notify_waiters();
+        self.idle.notify_waiters();
+        goes_on
+    }
+
+    /// Ends the run of that ticket, wherever it is.
+    pub(crate) fn give_up(&self, ticket: u64) {
+        let mut state = self.lock();
+        if state.next.as_ref().is_some_and(|n| n.ticket == ticket) {
+            state.next = None;
+        } else if let Some(active) = state.active.as_ref().filter(|a| a.ticket == ticket) {
+            active.cancel.cancel();
+        }
+    }
+}
+
+fn broken(run: &Run) -> Outcome {
+    let said = "the task that drove it was ended, as when the runtime shuts down";
+    Outcome {
+        run_id: run.id().clone(),
+        text: String::new(),
+        end: EndReason::Failed(Failure::Internal(said.to_owned())),
+        stop_reason: yiem_core::StopReason::Error,
+        usage: run.usage(),
+        tool_usage: run.tool_usage(),
+        cost: run.cost(),
+        turns: run.turn(),
+        tool_calls: 0,
+        transcript: run.history().clone(),
+        output: None,
+        first_message: run.history().len(),
+    }
+}
+
+impl State {
+    pub(crate) fn new(settings: Settings, session_id: SessionId, history: History) -> Self {
+        Self {
+            run: None,
+            active: None,
+            history,
+            shown: None,
+            queues: Queues::default(),
+            next: None,
+            closed: false,
+            outcomes: VecDeque::new(),
+            settings,
+            session_id,
+            open_calls: Vec::new(),
+            memo: Memo::new(),
+            error_message: None,
+            usage: Usage::UNKNOWN,
+            tool_usage: Usage::UNKNOWN,
+            cost: None,
+            tickets: 0,
+        }
+    }
+
+    pub(crate) fn ticket(&mut self) -> u64 {
+        self.tickets += 1;
+        self.tickets
+    }
+
+    /// Everything that was said, also while a run goes on.
+    pub(crate) fn current_history(&self) -> &History {
+        self.run.as_ref().map_or(&self.history, Run::history)
+    }
+}
+
+/// What a run has to know of the world.
+pub(crate) struct Facts<'a> {
+    pub(crate) env: &'a dyn Env,
+    pub(crate) tools: &'a Offered,
+    pub(crate) model: &'a ModelInfo,
+}
+
+impl RunFacts for Facts<'_> {
+    fn now(&self) -> Timestamp {
+        self.env.now()
+    }
+    fn new_call_id(&self) -> ToolCallId {
+        ToolCallId::new(self.env.new_id(IdKind::Call))
+    }
+    fn random(&self) -> f64 {
+        self.env.random()
+    }
+    fn parallel(&self, tool: &str) -> Option<bool> {
+        self.tools.get(tool)?.definition().parallel
+    }
+    fn model(&self) -> &ModelInfo {
+        self.model
+    }
+}
