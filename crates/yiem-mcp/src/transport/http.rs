@@ -12,9 +12,10 @@ mod token;
 pub use token::{Challenge, TokenSource};
 
 use super::{CancelStyle, Exchange, Inbox, Notice, Response, Transport, TransportProfile};
+use crate::correlate::{Correlator, Settled};
 use crate::dialect::Dialect;
 use crate::error::{McpError, McpErrorKind};
-use crate::jsonrpc::Answer;
+use crate::jsonrpc::{Answer, Incoming};
 use crate::protocol::method;
 use crate::server::without_secrets;
 use async_trait::async_trait;
@@ -25,8 +26,12 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use token::Bearer;
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use yiem_core::Env;
+
+/// How long the first call waits for a legacy server's own stream.
+const STREAM_TIME: Duration = Duration::from_millis(500);
 
 /// How a server behind an HTTP address is reached.
 #[derive(Clone)]
@@ -129,6 +134,8 @@ struct State {
     session: Option<HeaderValue>,
     dialect: Option<Dialect>,
     old: Option<Arc<OldSse>>,
+    /// Who waits for an answer: a legacy server may send it on another stream than the request's own.
+    waiters: Correlator<oneshot::Sender<Answer>>,
 }
 
 impl HttpTransport {
@@ -211,6 +218,32 @@ impl HttpShared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Takes a message that came on a stream of nobody's own: an answer goes to who waits for it, all else
+    /// to the inbox.
+    fn take(&self, message: Incoming, inbox: &Inbox) {
+        match message {
+            Incoming::Answer(answer) => {
+                if let Some(answer) = self.route(answer) {
+                    inbox.message(Incoming::Answer(answer));
+                }
+            }
+            other => inbox.message(other),
+        }
+    }
+
+    /// Gives an answer to the request that waits for it; back comes one that nobody waits for.
+    fn route(&self, answer: Answer) -> Option<Answer> {
+        let id = answer.id.clone()?;
+        let settled = self.state().waiters.settle(answer);
+        match settled {
+            Settled::Waiter(waiter, outcome) => {
+                let _ = waiter.send(Answer { id: Some(id), outcome });
+                None
+            }
+            Settled::Late(_) | Settled::Stray(_) => None,
+        }
+    }
+
     fn session(&self) -> Option<HeaderValue> {
         self.state().session.clone()
     }
@@ -282,7 +315,13 @@ impl Transport for HttpTransport {
             state.old.is_none() && dialect.is_legacy()
         };
         if listens {
-            self.spawn(stream::listen(Arc::clone(&self.shared)));
+            // A server may ask on this stream in the course of the first call: it should be there by then.
+            let (ready, is_ready) = oneshot::channel();
+            self.spawn(stream::listen(Arc::clone(&self.shared), ready));
+            tokio::select! {
+                _ = is_ready => {}
+                () = self.shared.env.sleep(STREAM_TIME) => {}
+            }
         }
         Ok(())
     }

@@ -5,13 +5,14 @@ use super::answer::{Reading, read_answer, read_capped};
 use super::token::Challenge;
 use crate::dialect::{Dialect, ProtocolVersion};
 use crate::error::{McpError, McpErrorKind};
-use crate::jsonrpc::{Answer, AnswerOutcome, Incoming, excerpt, read};
+use crate::jsonrpc::{Answer, AnswerOutcome, Incoming, RequestId, excerpt, read};
 use crate::protocol::{encode_header_value, method};
 use crate::transport::Exchange;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE};
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
 use std::time::Duration;
+use tokio::sync::oneshot;
 
 pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -24,13 +25,39 @@ const CHALLENGES: u32 = 4;
 /// How long the end of a session may take.
 const GOODBYE: Duration = Duration::from_secs(2);
 
+/// A request that is waited for; dropped before its answer, it is given up.
+struct Pending<'a> {
+    shared: &'a HttpShared,
+    id: &'a RequestId,
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        self.shared.state().waiters.give_up(self.id);
+    }
+}
+
 impl HttpShared {
-    /// Sends a request and reads its answer.
+    /// Sends a request and waits for its answer: on its own way back or, from a legacy server, on another.
     pub(super) async fn exchange(&self, exchange: Exchange) -> Result<Answer, McpError> {
+        if !exchange.dialect.is_legacy() {
+            return self.round_trip(&exchange).await;
+        }
+        let (sender, elsewhere) = oneshot::channel();
+        self.state().waiters.wait(exchange.id.clone(), sender);
+        let _pending = Pending { shared: self, id: &exchange.id };
+        tokio::select! {
+            biased;
+            answer = self.round_trip(&exchange) => answer,
+            Ok(answer) = elsewhere => Ok(answer),
+        }
+    }
+
+    async fn round_trip(&self, exchange: &Exchange) -> Result<Answer, McpError> {
         let opens = &*exchange.method == method::INITIALIZE;
         let mut headers = if opens { HeaderMap::new() } else { self.headers_for(exchange.dialect) };
         if exchange.dialect.is_modern() {
-            add_modern(&mut headers, &exchange)?;
+            add_modern(&mut headers, exchange)?;
         }
         for (name, value) in &*exchange.trace {
             insert(&mut headers, name, value)?;
@@ -42,14 +69,14 @@ impl HttpShared {
             self.state().session = response.headers().get(SESSION).cloned();
         }
         if !status.is_success() {
-            return self.refusal(response, &exchange, had_session).await;
+            return self.refusal(response, exchange, had_session).await;
         }
         let mut reading = Reading::default();
-        if let Some(answer) = read_answer(response, &exchange, self.max_message, &mut reading).await? {
+        if let Some(answer) = read_answer(response, exchange, self.max_message, &mut reading).await? {
             return Ok(answer);
         }
         if exchange.dialect.is_legacy() && reading.last_id.is_some() {
-            return self.read_on(&exchange, reading).await;
+            return self.read_on(exchange, reading).await;
         }
         Err(reading.ended_without_answer(status))
     }

@@ -9,6 +9,7 @@ use reqwest::header::{ACCEPT, HeaderName, HeaderValue};
 use reqwest::{Method, StatusCode};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::oneshot;
 
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 /// How long to wait before a stream is opened again, unless the server says.
@@ -73,7 +74,9 @@ impl HttpShared {
 
 /// Listens to what a legacy server says by itself, for as long as the connection lasts. A server that has
 /// no such stream says so, and that is that.
-pub(super) async fn listen(shared: Arc<HttpShared>) {
+/// `ready` is told once the stream is there, and dropped where there is none.
+pub(super) async fn listen(shared: Arc<HttpShared>, ready: oneshot::Sender<()>) {
+    let mut ready = Some(ready);
     let Some(inbox) = shared.state().inbox.clone() else { return };
     let mut last_id: Option<String> = None;
     let mut failures = 0u32;
@@ -81,7 +84,10 @@ pub(super) async fn listen(shared: Arc<HttpShared>) {
         match shared.get_stream(last_id.as_deref()).await {
             Ok(response) => {
                 failures = 0;
-                let retry = pass_on(response, &inbox, shared.max_message, &mut last_id).await;
+                if let Some(ready) = ready.take() {
+                    let _ = ready.send(());
+                }
+                let retry = pass_on(response, &shared, &inbox, &mut last_id).await;
                 shared.env.sleep(retry.unwrap_or(RETRY).min(RETRY_CAP)).await;
             }
             Err(error) if matches!(error.kind(), McpErrorKind::Http { .. } | McpErrorKind::Unauthorized(_)) => return,
@@ -99,16 +105,16 @@ pub(super) async fn listen(shared: Arc<HttpShared>) {
 /// Gives every message of a stream to the inbox; ends with the stream.
 async fn pass_on(
     mut response: reqwest::Response,
+    shared: &HttpShared,
     inbox: &Inbox,
-    cap: usize,
     last_id: &mut Option<String>,
 ) -> Option<Duration> {
-    let mut reader = reader(cap);
+    let mut reader = reader(shared.max_message);
     while let Ok(Some(piece)) = response.chunk().await {
         let fed = reader.feed(&piece, |event| {
             if !event.data.is_empty() && matches!(event.name, None | Some("message")) {
                 for message in read(event.data.as_bytes()) {
-                    inbox.message(message);
+                    shared.take(message, inbox);
                 }
             }
         });
