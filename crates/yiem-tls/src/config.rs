@@ -1,0 +1,61 @@
+//! How the configuration is made, and that it is made once.
+//!
+//! Knows: rustls, ring and the machine's roots. Does not know: who connects where.
+
+use rustls::{ClientConfig, RootCertStore};
+use std::sync::{Arc, OnceLock};
+
+/// The configuration for clients. The first call reads the machine's roots (`SSL_CERT_FILE` and
+/// `SSL_CERT_DIR` are honoured); later calls clone a few shared pointers.
+///
+/// A machine without roots gives a configuration that trusts nobody: connections fail then, and say so.
+#[must_use]
+pub fn client_config() -> ClientConfig {
+    static CONFIG: OnceLock<ClientConfig> = OnceLock::new();
+    CONFIG.get_or_init(|| with_roots(system_roots())).clone()
+}
+
+/// The configuration for clients that trust these roots besides the machine's, each a certificate in DER.
+///
+/// # Errors
+/// A certificate cannot be read; the text says why.
+pub fn client_config_with(
+    extra_roots: impl IntoIterator<Item = Vec<u8>>,
+) -> Result<ClientConfig, String> {
+    let mut roots = system_roots();
+    for root in extra_roots {
+        roots
+            .add(root.into())
+            .map_err(|error| format!("a CA certificate cannot be read: {error}"))?;
+    }
+    Ok(with_roots(roots))
+}
+
+/// Makes ring the cryptography of this process for libraries that ask rustls for a default and take no
+/// configuration. Calling it again, or after another was set, changes nothing.
+pub fn install_default_provider() {
+    // An error says that one is set already, which is all that is wanted.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+fn system_roots() -> RootCertStore {
+    static ROOTS: OnceLock<RootCertStore> = OnceLock::new();
+    ROOTS
+        .get_or_init(|| {
+            let mut roots = RootCertStore::empty();
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            roots
+        })
+        .clone()
+}
+
+fn with_roots(roots: RootCertStore) -> ClientConfig {
+    ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("ring speaks TLS 1.2 and 1.3")
+        .with_root_certificates(roots)
+        .with_no_client_auth()
+}
+
+#[cfg(test)]
+mod tests;
