@@ -149,14 +149,8 @@ pub(crate) fn items(code: &str, first_line: usize) -> Vec<Item> {
                     body = Some(&code[at + 1..end.saturating_sub(1).max(at + 1)]);
                     body_start = at;
                     at = end;
-                    if !code[head_start..body_start]
-                        .trim_start()
-                        .starts_with("use ")
-                        && !code[head_start..body_start]
-                            .trim_start()
-                            .starts_with("pub use ")
-                        && !code[head_start..body_start].contains('=')
-                    {
+                    // A value or an import may go on behind its braces; anything else ends there.
+                    if !goes_on_after_braces(&code[head_start..body_start]) {
                         break;
                     }
                 }
@@ -180,6 +174,15 @@ pub(crate) fn items(code: &str, first_line: usize) -> Vec<Item> {
         }
         line += lines(&code[start..at]);
     }
+}
+
+fn goes_on_after_braces(head: &str) -> bool {
+    let mut words = head
+        .split_whitespace()
+        .skip_while(|word| word.starts_with("pub"));
+    let first = words.next().unwrap_or_default();
+    // `const fn` is a function.
+    matches!(first, "use" | "static" | "type") || (first == "const" && words.next() != Some("fn"))
 }
 
 /// The position after the bracket that closes the one at `open`.

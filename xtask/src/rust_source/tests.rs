@@ -43,6 +43,12 @@ fn items_are_told_apart_with_attributes_and_bodies() {
 }
 
 #[test]
+fn an_item_with_braces_ends_with_them() {
+    let code = "pub fn f(i: impl Iterator<Item = u8>) -> u8 { 1 }\npub const fn g() {}\nuse a::{b};\nfn h() {}";
+    assert_eq!(items(code, 1).len(), 4);
+}
+
+#[test]
 fn a_word_is_found_whole_only() {
     assert!(holds_word("x.await?", ".await"));
     assert!(!holds_word("x.awaited", ".await"));
