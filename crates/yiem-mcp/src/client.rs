@@ -10,6 +10,8 @@ mod inbox;
 mod listen;
 mod listing;
 mod offers;
+#[cfg(feature = "gateway")]
+pub(crate) mod relay;
 mod request;
 mod session;
 mod tasks;

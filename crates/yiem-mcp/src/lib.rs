@@ -12,7 +12,11 @@ pub mod client;
 pub mod correlate;
 pub mod dialect;
 pub mod error;
+#[cfg(feature = "gateway")]
+pub mod gateway;
 pub mod jsonrpc;
+#[cfg(feature = "oauth")]
+pub mod oauth;
 pub mod protocol;
 pub mod responder;
 pub mod server;
@@ -26,7 +30,11 @@ pub use client::{
 };
 pub use dialect::{Dialect, DialectChoice, ProtocolVersion};
 pub use error::{McpError, McpErrorKind, Reached};
+#[cfg(feature = "gateway")]
+pub use gateway::{Drained, Gateway, GatewayBuilder, HttpConfig};
 pub use jsonrpc::{JsonRpcError, RequestId};
+#[cfg(feature = "oauth")]
+pub use oauth::{Consent, LoopbackConsent, OAuthConfig, OAuthTokens};
 pub use protocol::{BadDefinition, RemoteTool};
 pub use responder::{ArgsGate, Caller, Responder, ToolServer};
 pub use server::{McpConfig, McpServer};

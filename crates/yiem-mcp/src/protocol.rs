@@ -79,6 +79,8 @@ pub mod meta_key {
     pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
     /// Which stream of changes a notification belongs to.
     pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+    /// Which log lines a modern request asks for.
+    pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
     /// The token by which progress names its request.
     pub const PROGRESS_TOKEN: &str = "progressToken";
 }

@@ -414,7 +414,7 @@ impl Responder for ToolServer {
 }
 
 /// Holds a modern request to what its revision demands.
-fn check_modern(version: &Value, params: &Map<String, Value>) -> Result<(), JsonRpcError> {
+pub(crate) fn check_modern(version: &Value, params: &Map<String, Value>) -> Result<(), JsonRpcError> {
     let spoken = version
         .as_str()
         .and_then(ProtocolVersion::parse)

@@ -254,7 +254,7 @@ impl Shared {
         }
         let inbox = Inbox::new(Arc::new(ExchangeInbox {
             listening: Arc::clone(&listening),
-            rest: session.inbox.clone(),
+            rest: sending.inbox.clone(),
         }));
         let name = sending.method;
         let exchange = sending.exchange(self, id, inbox);

@@ -304,6 +304,14 @@ impl Health {
         }
     }
 
+    /// The broker's words, when it refused a subscription to that subject.
+    #[cfg(feature = "gateway")]
+    pub(crate) fn denied_subscription(&self, subject: &str) -> Option<String> {
+        let state = self.lock();
+        let denied = state.denied.iter().find(|(_, denied)| !denied.publish && denied.subject == subject);
+        denied.map(|(_, denied)| denied.text.clone())
+    }
+
     /// What explains that a request to `subject`, with its answer under `inbox`, got none in the last
     /// `waited` (M-7).
     pub(crate) fn trouble(&self, subject: &str, inbox: &str, waited: Duration) -> Option<String> {

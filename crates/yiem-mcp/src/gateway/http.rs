@@ -1,0 +1,430 @@
+//! The gateway's side of Streamable HTTP, in both eras, on hyper.
+//!
+//! Knows: what a request over HTTP has to look like, sessions of the legacy era, when an answer is JSON
+//! and when a stream, who may ask. Does not know: what a request means.
+
+mod config;
+mod reply;
+mod rules;
+mod session;
+
+pub use config::HttpConfig;
+
+use super::core::{Asked, Core, cancelled_request};
+use crate::error::McpError;
+use crate::jsonrpc::{self, INVALID_REQUEST, Incoming, IncomingRequest, JsonRpcError, PARSE_ERROR, RequestId};
+use crate::protocol::{code, meta_key, method};
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Limited};
+use hyper::body::Incoming as RequestBody;
+use hyper::header::{ALLOW, WWW_AUTHENTICATE};
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use reply::{Answering, Leftovers, Reply, Stream};
+use rules::{Era, Refusal};
+use serde_json::Value;
+use session::Sessions;
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinSet;
+use yiem_core::{BoxFuture, CancelToken, IdKind, SessionId};
+
+/// How many connections there may be at once; more wait to be accepted.
+const CONNECTIONS: usize = 1_024;
+/// How long a request's head and body may take to arrive.
+const ARRIVAL: Duration = Duration::from_secs(30);
+/// After so long without an answer, a stream is begun, so that the caller sees that someone is there.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How many notifications of one request may wait to be sent; more are dropped.
+const NOTIFICATIONS_WAITING: usize = 256;
+
+/// A listening address.
+pub(super) struct HttpRim {
+    listener: TcpListener,
+    address: SocketAddr,
+    desk: Arc<Desk>,
+}
+
+struct Desk {
+    config: HttpConfig,
+    core: Arc<Core>,
+    sessions: Sessions,
+    leftovers: Arc<Leftovers>,
+    numbers: AtomicU64,
+    /// The address is one of this machine's own, which web pages must not be led to.
+    loopback: bool,
+}
+
+impl HttpRim {
+    pub(super) async fn bind(config: HttpConfig, core: Arc<Core>) -> Result<Self, McpError> {
+        let wanted = config.address;
+        let cannot = |error: std::io::Error| {
+            McpError::config(format!("the gateway cannot listen at {wanted}: {error}")).with_source(error)
+        };
+        let listener = TcpListener::bind(wanted).await.map_err(cannot)?;
+        let address = listener.local_addr().map_err(cannot)?;
+        let desk = Desk {
+            loopback: address.ip().is_loopback(),
+            config,
+            core,
+            sessions: Sessions::default(),
+            leftovers: Arc::default(),
+            numbers: AtomicU64::new(0),
+        };
+        Ok(Self { listener, address, desk: Arc::new(desk) })
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Answers requests until it is told to stop and what is under way has ended.
+    pub(super) async fn serve(self, stop: CancelToken) {
+        let Self { listener, desk, .. } = self;
+        let places = Arc::new(Semaphore::new(CONNECTIONS));
+        let mut connections = JoinSet::new();
+        loop {
+            let accepted = async {
+                let place = Arc::clone(&places).acquire_owned().await.expect("the semaphore is never closed");
+                (listener.accept().await, place)
+            };
+            let (accepted, place) = tokio::select! {
+                () = stop.cancelled() => break,
+                accepted = accepted => accepted,
+                Some(_) = connections.join_next(), if !connections.is_empty() => continue,
+            };
+            match accepted {
+                Ok((stream, _)) => {
+                    let (desk, stop) = (Arc::clone(&desk), stop.clone());
+                    connections.spawn(async move {
+                        connection(stream, desk, stop).await;
+                        drop(place);
+                    });
+                }
+                Err(error) => {
+                    // Out of descriptors, say: the others go on, and it is tried again.
+                    tracing::warn!(%error, "the gateway cannot accept a connection");
+                    desk.core.env.sleep(Duration::from_millis(100)).await;
+                }
+            }
+        }
+        drop(listener);
+        while connections.join_next().await.is_some() {}
+        desk.leftovers.ended().await;
+    }
+}
+
+async fn connection(stream: TcpStream, desk: Arc<Desk>, stop: CancelToken) {
+    // Answers are small and waited for.
+    let _ = stream.set_nodelay(true);
+    let service = service_fn(move |request| {
+        let desk = Arc::clone(&desk);
+        async move { Ok::<_, Infallible>(desk.respond(request).await) }
+    });
+    let connection = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(ARRIVAL)
+        .serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(connection);
+    tokio::select! {
+        served = &mut connection => {
+            if let Err(error) = served {
+                tracing::debug!(%error, "a connection of the gateway ended");
+            }
+            return;
+        }
+        () = stop.cancelled() => connection.as_mut().graceful_shutdown(),
+    }
+    let _ = connection.await;
+}
+
+/// Whose call it is.
+struct Caller {
+    key: Arc<str>,
+    session: Option<SessionId>,
+    era: Era,
+    streams: bool,
+}
+
+impl Desk {
+    async fn respond(self: &Arc<Self>, request: Request<RequestBody>) -> Response<Reply> {
+        match self.admit(&request) {
+            Ok(()) => {}
+            Err(refusal) => return refused(refusal),
+        }
+        match *request.method() {
+            Method::POST => self.post(request).await.unwrap_or_else(refused),
+            Method::DELETE => self.delete(&request),
+            _ => {
+                let refusal = Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "this server takes POST; it opens no stream of its own");
+                let mut response = refused(refusal);
+                response.headers_mut().insert(ALLOW, hyper::header::HeaderValue::from_static("POST, DELETE"));
+                response
+            }
+        }
+    }
+
+    /// Whether whoever asks may ask here at all.
+    fn admit(&self, request: &Request<RequestBody>) -> Result<(), Refusal> {
+        if request.uri().path() != self.config.path {
+            return Err(Refusal::new(
+                StatusCode::NOT_FOUND,
+                format!("the MCP server is at {}", self.config.path),
+            ));
+        }
+        rules::check_origin(request.headers(), self.loopback, &self.config)?;
+        rules::check_token(request.headers(), self.config.bearer_token.as_deref())
+    }
+
+    fn delete(&self, request: &Request<RequestBody>) -> Response<Reply> {
+        let Some(id) = rules::header(request.headers(), rules::SESSION_ID) else {
+            return refused(Refusal::new(StatusCode::BAD_REQUEST, "a session is ended by its mcp-session-id"));
+        };
+        if self.sessions.end(id) {
+            self.core.cancel_all_of(id);
+            return plain(StatusCode::OK);
+        }
+        refused(rules::no_session())
+    }
+
+    async fn post(self: &Arc<Self>, request: Request<RequestBody>) -> Result<Response<Reply>, Refusal> {
+        let (head, body) = request.into_parts();
+        rules::check_content_type(&head.headers)?;
+        let streams = rules::accepted(&head.headers)?;
+        let body = self.body(body).await?;
+        let is_batch = body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[');
+        let mut messages = jsonrpc::read(&body);
+        if let [Incoming::Unreadable(stray)] = messages.as_slice() {
+            let error = JsonRpcError::new(PARSE_ERROR, format!("{}: {}", stray.reason, stray.excerpt));
+            return Err(Refusal::rpc(StatusCode::BAD_REQUEST, None, error));
+        }
+        let era = rules::era(&head.headers, messages.first())?;
+        let session = match rules::header(&head.headers, rules::SESSION_ID) {
+            // A modern caller has no session; what it sends in its place is not looked at.
+            Some(id) if era == Era::Legacy => {
+                if !self.sessions.touch(id, self.core.env.elapsed()) {
+                    return Err(rules::no_session());
+                }
+                Some(id.to_owned())
+            }
+            _ => None,
+        };
+        let caller = Caller {
+            key: match &session {
+                Some(session) => session.as_str().into(),
+                None => format!("http-{}", self.numbers.fetch_add(1, Ordering::Relaxed)).into(),
+            },
+            session: session.map(SessionId::from),
+            era,
+            streams,
+        };
+        if is_batch && era == Era::Legacy {
+            return Ok(self.batch(messages, caller).await);
+        }
+        match (messages.pop(), messages.is_empty()) {
+            (Some(Incoming::Request(request)), true) => {
+                if era == Era::Modern {
+                    rules::check_modern_request(&head.headers, &request)?;
+                }
+                Ok(self.request(request, caller).await)
+            }
+            (Some(message), true) => {
+                self.take(message, &caller).await;
+                Ok(plain(StatusCode::ACCEPTED))
+            }
+            _ => Err(Refusal::rpc(
+                StatusCode::BAD_REQUEST,
+                None,
+                JsonRpcError::new(INVALID_REQUEST, "a request holds one message"),
+            )),
+        }
+    }
+
+    async fn body(&self, body: RequestBody) -> Result<Bytes, Refusal> {
+        let limit = self.config.max_body;
+        let whole = Limited::new(body, limit).collect();
+        let arrived = tokio::select! {
+            arrived = whole => arrived,
+            () = self.core.env.sleep(ARRIVAL) => {
+                return Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, "the request's body did not arrive in time"));
+            }
+        };
+        match arrived {
+            Ok(body) => Ok(body.to_bytes()),
+            Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(Refusal::new(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                format!("the request is too large; allowed are {limit} bytes"),
+            )),
+            Err(_) => Err(Refusal::new(StatusCode::BAD_REQUEST, "the request's body broke off")),
+        }
+    }
+
+    /// Takes what is not answered.
+    async fn take(&self, message: Incoming, caller: &Caller) {
+        if let Incoming::Notification { method: name, params } = message {
+            match cancelled_request(&params).filter(|_| name == method::CANCELLED) {
+                Some(id) => drop(self.core.cancel(&caller.key, &id)),
+                None => self.core.notified(&name, &params).await,
+            }
+        }
+    }
+
+    /// The messages of a list, as the revision of 2025-03-26 has it: the answers are a list as well.
+    async fn batch(&self, messages: Vec<Incoming>, caller: Caller) -> Response<Reply> {
+        let mut answers = Vec::new();
+        let mut calls = Vec::new();
+        for message in messages {
+            match message {
+                Incoming::Request(request) => {
+                    let id = request.id.clone();
+                    let answering = self.core.answer(asked(request, &caller), |_| {});
+                    calls.push(async move { (id, answering.await) });
+                }
+                Incoming::Unreadable(stray) => answers.push(jsonrpc::error_response(
+                    None,
+                    &JsonRpcError::new(INVALID_REQUEST, format!("{}: {}", stray.reason, stray.excerpt)),
+                )),
+                other => self.take(other, &caller).await,
+            }
+        }
+        for (id, answer) in futures_util::future::join_all(calls).await {
+            if let Some(answer) = answer {
+                answers.push(written(&id, &answer));
+            }
+        }
+        if answers.is_empty() {
+            return plain(StatusCode::ACCEPTED);
+        }
+        let mut list = Vec::from(*b"[");
+        list.extend(answers.join(&b","[..]));
+        list.push(b']');
+        json(StatusCode::OK, list)
+    }
+
+    async fn request(self: &Arc<Self>, request: IncomingRequest, caller: Caller) -> Response<Reply> {
+        let id = request.id.clone();
+        let opens = caller.era == Era::Legacy && request.method == method::INITIALIZE && self.config.sessions;
+        let (send, notes) = mpsc::channel::<Bytes>(NOTIFICATIONS_WAITING);
+        let send = move |note| {
+            if let Incoming::Notification { method: name, params: Value::Object(params) } = note {
+                // At the bound the newest is dropped: nothing may wait here.
+                let _ = send.try_send(reply::event(&jsonrpc::notification(&name, &params)));
+            }
+        };
+        let core = Arc::clone(&self.core);
+        let asked = asked(request, &caller);
+        let work: BoxFuture<'static, _> = Box::pin(async move { core.answer(asked, send).await });
+        // Only a modern caller says by leaving that it gives up; a legacy one's call goes on.
+        let left = (caller.era == Era::Legacy).then(|| Arc::clone(&self.leftovers));
+        let mut answering = Answering::new(work, left);
+        let mut notes = Some(notes).filter(|_| caller.streams);
+        let patience = self.core.env.sleep(PATIENCE);
+        let first = tokio::select! {
+            biased;
+            note = next_note(&mut notes) => note,
+            answer = &mut answering => return self.whole(&id, answer, caller.era, opens),
+            () = patience, if caller.streams && !opens => Bytes::from_static(reply::KEEP_ALIVE),
+        };
+        let Some(notes) = notes.filter(|_| !opens) else {
+            let answer = answering.await;
+            return self.whole(&id, answer, caller.era, opens);
+        };
+        let stream = Stream::new(first, notes, answering, id, Arc::clone(&self.core.env));
+        let mut response = Response::new(Reply::Stream(Box::new(stream)));
+        rules::stream_headers(response.headers_mut());
+        response
+    }
+
+    /// The answer as JSON.
+    fn whole(
+        &self,
+        id: &RequestId,
+        answer: Option<Result<Value, JsonRpcError>>,
+        era: Era,
+        opens: bool,
+    ) -> Response<Reply> {
+        let Some(answer) = answer else {
+            // Cancelled: nothing is owed but the end.
+            return plain(StatusCode::ACCEPTED);
+        };
+        let status = match (&answer, era) {
+            (Err(error), Era::Modern) => rules::status_of(error),
+            _ => StatusCode::OK,
+        };
+        let mut response = json(status, written(id, &answer));
+        if opens && answer.is_ok() {
+            let session = self.core.env.new_id(IdKind::Session);
+            if let Ok(value) = hyper::header::HeaderValue::from_str(&session) {
+                self.sessions.begin(session, self.core.env.elapsed());
+                response.headers_mut().insert(rules::SESSION_ID, value);
+            }
+        }
+        response
+    }
+}
+
+fn asked(request: IncomingRequest, caller: &Caller) -> Asked {
+    Asked {
+        caller: Arc::clone(&caller.key),
+        id: Some(request.id),
+        method: request.method,
+        params: request.params,
+        session: caller.session.clone(),
+        cancel: CancelToken::new(),
+    }
+}
+
+/// The next notification; never ends when there can be none.
+async fn next_note(notes: &mut Option<mpsc::Receiver<Bytes>>) -> Bytes {
+    if let Some(waiting) = notes
+        && let Some(note) = waiting.recv().await
+    {
+        return note;
+    }
+    std::future::pending().await
+}
+
+fn written(id: &RequestId, answer: &Result<Value, JsonRpcError>) -> Vec<u8> {
+    match answer {
+        Ok(result) => jsonrpc::result_response(id, result),
+        Err(error) => jsonrpc::error_response(Some(id), error),
+    }
+}
+
+fn json(status: StatusCode, body: Vec<u8>) -> Response<Reply> {
+    let mut response = Response::new(Reply::Whole(Some(body.into())));
+    *response.status_mut() = status;
+    rules::json_headers(response.headers_mut());
+    response
+}
+
+fn plain(status: StatusCode) -> Response<Reply> {
+    let mut response = Response::new(Reply::Whole(None));
+    *response.status_mut() = status;
+    response
+}
+
+fn refused(refusal: Refusal) -> Response<Reply> {
+    let unauthorized = refusal.status == StatusCode::UNAUTHORIZED;
+    let mut response = json(refusal.status, jsonrpc::error_response(refusal.id.as_ref(), &refusal.error));
+    if unauthorized {
+        response.headers_mut().insert(WWW_AUTHENTICATE, hyper::header::HeaderValue::from_static("Bearer"));
+    }
+    response
+}
+
+/// Whether params say that they are of the stateless era.
+fn says_modern(params: &Value) -> Option<&Value> {
+    params.get("_meta")?.get(meta_key::PROTOCOL_VERSION)
+}
+
+/// A header and the body say different things.
+fn mismatch(id: &RequestId, what: impl Into<String>) -> Refusal {
+    Refusal::rpc(StatusCode::BAD_REQUEST, Some(id.clone()), JsonRpcError::new(code::HEADER_MISMATCH, what))
+}

@@ -1,0 +1,162 @@
+//! Bodies of answers: whole, or a stream of events that ends with the answer.
+
+use super::written;
+use crate::jsonrpc::{JsonRpcError, RequestId};
+use bytes::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+use serde_json::Value;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use yiem_core::{BoxFuture, Env};
+
+/// A line that is no event.
+pub(super) const KEEP_ALIVE: &[u8] = b": still there\n\n";
+/// How often a stream shows that it is alive.
+const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(15);
+
+type Answer = Option<Result<Value, JsonRpcError>>;
+
+/// A JSON-RPC message as a server-sent event.
+pub(super) fn event(message: &[u8]) -> Bytes {
+    [b"event: message\ndata: ", message, b"\n\n"].concat().into()
+}
+
+/// Calls that go on although their caller has left.
+#[derive(Debug, Default)]
+pub(super) struct Leftovers(Mutex<JoinSet<()>>);
+
+impl Leftovers {
+    fn keep(&self, work: BoxFuture<'static, Answer>) {
+        let Ok(handle) = tokio::runtime::Handle::try_current() else { return };
+        let mut set = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        while set.try_join_next().is_some() {}
+        set.spawn_on(async move { drop(work.await) }, &handle);
+    }
+
+    /// Ends when they have ended.
+    pub(super) async fn ended(&self) {
+        let mut set = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        while set.join_next().await.is_some() {}
+    }
+}
+
+/// A call that is waited for. Dropped, it is cancelled, or goes on among the leftovers.
+pub(super) struct Answering {
+    work: Option<BoxFuture<'static, Answer>>,
+    left: Option<Arc<Leftovers>>,
+}
+
+impl Answering {
+    pub(super) fn new(work: BoxFuture<'static, Answer>, left: Option<Arc<Leftovers>>) -> Self {
+        Self { work: Some(work), left }
+    }
+}
+
+impl Future for Answering {
+    type Output = Answer;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answer> {
+        let Some(work) = &mut self.work else { return Poll::Ready(None) };
+        let answer = ready!(work.as_mut().poll(cx));
+        self.work = None;
+        Poll::Ready(answer)
+    }
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        if let (Some(work), Some(left)) = (self.work.take(), &self.left) {
+            left.keep(work);
+        }
+    }
+}
+
+/// A stream of events: notifications, then the answer, then the end.
+pub(super) struct Stream {
+    first: Option<Bytes>,
+    notes: mpsc::Receiver<Bytes>,
+    answering: Option<Answering>,
+    /// The answer, while notifications that came before it are still to be sent.
+    answer: Option<Bytes>,
+    id: RequestId,
+    env: Arc<dyn Env>,
+    quiet: BoxFuture<'static, ()>,
+}
+
+impl Stream {
+    pub(super) fn new(
+        first: Bytes,
+        notes: mpsc::Receiver<Bytes>,
+        answering: Answering,
+        id: RequestId,
+        env: Arc<dyn Env>,
+    ) -> Self {
+        let quiet = env.sleep(KEEP_ALIVE_EVERY);
+        Self { first: Some(first), notes, answering: Some(answering), answer: None, id, env, quiet }
+    }
+
+    fn next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(Some(first));
+        }
+        if let Poll::Ready(Some(note)) = self.notes.poll_recv(cx) {
+            self.quiet = self.env.sleep(KEEP_ALIVE_EVERY);
+            return Poll::Ready(Some(note));
+        }
+        if let Some(answering) = &mut self.answering
+            && let Poll::Ready(answer) = Pin::new(answering).poll(cx)
+        {
+            self.answering = None;
+            self.answer = answer.map(|answer| event(&written(&self.id, &answer)));
+            // Whatever was told before the answer goes before it.
+            if let Poll::Ready(Some(note)) = self.notes.poll_recv(cx) {
+                return Poll::Ready(Some(note));
+            }
+        }
+        if self.answering.is_none() {
+            return Poll::Ready(self.answer.take());
+        }
+        if self.quiet.as_mut().poll(cx).is_ready() {
+            self.quiet = self.env.sleep(KEEP_ALIVE_EVERY);
+            return Poll::Ready(Some(Bytes::from_static(KEEP_ALIVE)));
+        }
+        Poll::Pending
+    }
+}
+
+/// The body of an answer.
+pub(super) enum Reply {
+    /// All of it, or nothing.
+    Whole(Option<Bytes>),
+    /// As it comes.
+    Stream(Box<Stream>),
+}
+
+impl Body for Reply {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let next = match self.get_mut() {
+            Self::Whole(bytes) => bytes.take(),
+            Self::Stream(stream) => ready!(stream.next(cx)),
+        };
+        Poll::Ready(next.map(|bytes| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self, Self::Whole(None))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
+            Self::Stream(_) => SizeHint::default(),
+        }
+    }
+}
