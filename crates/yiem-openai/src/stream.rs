@@ -171,6 +171,37 @@ impl ChunkDecoder {
         }
     }
 
+    /// How many events came; of a body in one piece, how many pieces of it. Comments are none.
+    #[must_use]
+    pub fn events_seen(&self) -> usize {
+        match self.reader.kind() {
+            BodyKind::Json => self.reply.events + self.reader.body().len(),
+            _ => self.reply.events,
+        }
+    }
+
+    /// Whether the server said that the reply is over (`[DONE]`), or it failed: what still
+    /// comes says nothing.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.reply.done || self.reply.done_marker
+    }
+
+    /// The body broke off with this error. A reply that was whole by then is one all the same.
+    pub fn broke(&mut self, cause: yiem_core::BoxError) {
+        if self.reply.is_complete() || self.reply.done {
+            return self.finish();
+        }
+        let error = ModelError::new(
+            ModelErrorKind::TruncatedStream,
+            format!("the connection broke in the middle of the reply: {cause}"),
+        );
+        self.reply.fail(ModelError {
+            source: Some(cause),
+            ..error
+        });
+    }
+
     /// Whether no more bytes are wanted: the reply ended, or failed.
     #[must_use]
     pub fn is_done(&self) -> bool {
@@ -182,21 +213,6 @@ impl ChunkDecoder {
     pub fn usage(&self) -> Usage {
         self.reply.counts.usage()
     }
-}
-
-/// Reads a JSON value that is a whole reply in any shape.
-///
-/// # Errors
-/// As the stream's.
-pub(crate) fn read_value(value: &Value, options: ReadOptions, env: Arc<dyn Env>) -> ChunkDecoder {
-    let mut decoder = ChunkDecoder::new(Asked::Whole, options, env);
-    match value {
-        // Text that is a body itself.
-        Value::String(text) => decoder.feed(text.as_bytes()),
-        other => decoder.feed(other.to_string().as_bytes()),
-    }
-    decoder.finish();
-    decoder
 }
 
 /// The fields that hold reasoning, in the order in which they are looked at.

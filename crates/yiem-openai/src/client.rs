@@ -1,0 +1,256 @@
+//! A model behind an OpenAI-compatible HTTP address (O-6).
+//!
+//! Knows: addresses, keys, headers, the order of a request and its answer, and which timeout
+//! runs when. Does not know: the format; it calls the encoder and the decoder.
+//!
+//! Keys and header values are in no `Debug`, no error and no log.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use yiem_core::{
+    ChatModel, ChatRequest, ChatStream, Env, ModelError, ModelErrorKind, ModelInfo, ReplyInfo,
+};
+
+use crate::classify::HttpFailure;
+use crate::request::RequestEncoder;
+use crate::stream::{Asked, ChunkDecoder, ReadLimits, ReadOptions};
+
+mod config;
+mod reply;
+#[cfg(test)]
+mod tests;
+
+use config::ApiKey;
+pub use config::{OpenAiConfig, Timeouts};
+use reply::{HttpReply, Reading, within};
+
+/// The address of OpenAI's own API.
+pub const OPENAI_BASE_URL: &str = "https://api.openai.com/v1";
+
+/// A model behind an OpenAI-compatible HTTP address: streaming or whole, any server.
+///
+/// Cheap to clone; all clones share one pool of connections.
+///
+/// ```no_run
+/// use yiem_openai::{OpenAiModel, Preset};
+///
+/// # fn main() -> Result<(), yiem_core::ModelError> {
+/// let hosted = OpenAiModel::from_env()?;
+/// let local = OpenAiModel::builder()
+///     .base_url("http://127.0.0.1:8080/v1")
+///     .model("qwen3")
+///     .preset(Preset::LlamaCpp)
+///     .build()?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct OpenAiModel {
+    inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    info: ModelInfo,
+    encoder: RequestEncoder,
+    http: reqwest::Client,
+    url: reqwest::Url,
+    key: ApiKey,
+    headers: HeaderMap,
+    timeouts: Timeouts,
+    limits: ReadLimits,
+    stream: bool,
+    env: Arc<dyn Env>,
+}
+
+impl fmt::Debug for OpenAiModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenAiModel")
+            .field("model", &self.inner.info.id)
+            .field("base_url", &self.inner.info.base_url)
+            .field("key", &self.inner.key)
+            .finish_non_exhaustive()
+    }
+}
+
+impl OpenAiModel {
+    /// The model that the environment describes: `OPENAI_API_KEY`, `OPENAI_BASE_URL`,
+    /// `OPENAI_MODEL`.
+    ///
+    /// With a key alone the base is OpenAI's; with a base alone no Authorization is sent.
+    ///
+    /// # Errors
+    /// Neither a key nor a base is set, or one of them cannot be used.
+    pub fn from_env() -> Result<Self, ModelError> {
+        OpenAiConfig::from_env()?.build()
+    }
+
+    /// Settings to begin with: OpenAI's address, no key.
+    #[must_use]
+    pub fn builder() -> OpenAiConfig {
+        OpenAiConfig::default()
+    }
+}
+
+impl ChatModel for OpenAiModel {
+    fn info(&self) -> &ModelInfo {
+        &self.inner.info
+    }
+
+    fn stream(&self, request: ChatRequest) -> ChatStream {
+        let inner = Arc::clone(&self.inner);
+        ChatStream::new(HttpReply::new(async move { inner.ask(request).await }))
+    }
+}
+
+impl Inner {
+    /// Sends the request; gives the reply as soon as its status is known and good.
+    async fn ask(self: Arc<Self>, request: ChatRequest) -> Result<Reading, ModelError> {
+        let begun = self.env.elapsed();
+        let key = match within(&*self.env, self.timeouts.first_event, self.key.get()).await {
+            Some(key) => key?,
+            None => return Err(self.timed_out("the API key", self.timeouts.first_event)),
+        };
+        let stream = request.options.stream.unwrap_or(self.stream);
+        let encoded = self.encoder.encode(&request, stream);
+        let mut headers = self.headers.clone();
+        if let Some(key) = key {
+            headers.insert(AUTHORIZATION, key);
+        }
+        for (name, value) in request.trace.iter() {
+            if let (Ok(name), Ok(value)) = (
+                HeaderName::try_from(name.as_str()),
+                HeaderValue::try_from(value.as_str()),
+            ) {
+                headers.insert(name, value);
+            }
+        }
+        // The request holds the whole history; its connection does not need it any more.
+        drop(request);
+        let sending = self
+            .http
+            .post(self.url.clone())
+            .headers(headers)
+            .body(encoded.body)
+            .send();
+        let response = match within(&*self.env, self.timeouts.first_event, sending).await {
+            Some(Ok(response)) => response,
+            Some(Err(error)) => return Err(self.unreachable(error)),
+            None => return Err(self.timed_out("an answer", self.timeouts.first_event)),
+        };
+        if !response.status().is_success() {
+            return Err(self.refused(response).await);
+        }
+        let compat = self.encoder.compat();
+        let options = ReadOptions {
+            offered: encoded.offered,
+            recover_leaked_calls: compat.recover_leaked_calls,
+            think_open_implied: compat.think_open_implied,
+            defaults: ReplyInfo {
+                api: "openai".to_owned(),
+                provider: self.info.provider.clone(),
+                model: self.info.id.clone(),
+                ..ReplyInfo::default()
+            },
+            limits: self.limits,
+        };
+        let asked = if stream { Asked::Stream } else { Asked::Whole };
+        let decoder = ChunkDecoder::new(asked, options, Arc::clone(&self.env));
+        let response: http::Response<reqwest::Body> = response.into();
+        Ok(Reading::new(
+            response.into_body(),
+            decoder,
+            self.timeouts,
+            begun,
+            Arc::clone(&self.env),
+        ))
+    }
+
+    /// An answer whose status says failure, with as much of its body as is of use.
+    async fn refused(&self, mut response: reqwest::Response) -> ModelError {
+        const MOST: usize = 64 << 10;
+        let status = response.status().as_u16();
+        let headers: Vec<(String, String)> = response
+            .headers()
+            .iter()
+            .filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())))
+            .collect();
+        let mut body = Vec::new();
+        let reading = async {
+            while body.len() < MOST
+                && let Ok(Some(piece)) = response.chunk().await
+            {
+                body.extend_from_slice(&piece);
+            }
+        };
+        // What came in time is enough: the status alone says what kind it is.
+        let _ = within(&*self.env, self.timeouts.between_events, reading).await;
+        body.truncate(MOST);
+        let failure = HttpFailure {
+            status,
+            headers: &headers,
+            body: &body,
+            now: self.env.now(),
+        };
+        let mut error = failure.classify();
+        if let Some(hint) = hint(error.kind) {
+            error.message = format!("{}; {hint}", error.message);
+        }
+        error
+    }
+
+    fn unreachable(&self, error: reqwest::Error) -> ModelError {
+        let error = error.without_url();
+        let server = &self.info.base_url;
+        if error.is_timeout() {
+            return ModelError::new(
+                ModelErrorKind::Timeout,
+                format!("{server} did not accept the connection in time; is the address right?"),
+            )
+            .with_source(error);
+        }
+        let what = if error.is_connect() {
+            "could not be reached"
+        } else {
+            "broke the connection"
+        };
+        let cause = deepest(&error);
+        ModelError::new(
+            ModelErrorKind::Connection,
+            format!("{server} {what}: {cause}; check the address, and that the server runs"),
+        )
+        .with_source(error)
+    }
+
+    fn timed_out(&self, what: &str, after: Duration) -> ModelError {
+        ModelError::new(
+            ModelErrorKind::Timeout,
+            format!(
+                "{} gave no {what} within {} s",
+                self.info.base_url,
+                after.as_secs_f64()
+            ),
+        )
+    }
+}
+
+/// What to do about it, where that is always the same.
+fn hint(kind: ModelErrorKind) -> Option<&'static str> {
+    match kind {
+        ModelErrorKind::Auth => Some("check the API key"),
+        ModelErrorKind::Quota => Some("check the account's plan and billing"),
+        ModelErrorKind::NotFound => Some("check the model's name and the base URL"),
+        _ => None,
+    }
+}
+
+/// The innermost cause: what the operating system said.
+fn deepest(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut at = error;
+    while let Some(source) = at.source() {
+        at = source;
+    }
+    at.to_string()
+}

@@ -1,0 +1,221 @@
+//! The answer of a server as a stream of events.
+//!
+//! Knows: which wait is running and when it is too long, and that dropping the stream drops
+//! the connection. Does not know: what the bytes mean.
+
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_core::Stream;
+use http_body::Body as _;
+use yiem_core::{BoxFuture, ChatEvent, Env, ModelError, ModelErrorKind};
+
+use super::Timeouts;
+use crate::stream::ChunkDecoder;
+
+/// How long the end of a body is waited for after the reply in it was whole. With it the
+/// connection can be used again; without it, it is closed.
+const TAIL: Duration = Duration::from_millis(100);
+
+/// Waits for a future, but not for longer than that.
+pub(super) async fn within<T>(
+    env: &dyn Env,
+    limit: Duration,
+    work: impl Future<Output = T>,
+) -> Option<T> {
+    let mut work = pin!(work);
+    let mut timer: Option<BoxFuture<'static, ()>> = None;
+    std::future::poll_fn(|cx| {
+        if let Poll::Ready(done) = work.as_mut().poll(cx) {
+            return Poll::Ready(Some(done));
+        }
+        let timer = timer.get_or_insert_with(|| env.sleep(limit));
+        timer.as_mut().poll(cx).map(|()| None)
+    })
+    .await
+}
+
+/// The stream of one reply.
+pub(super) struct HttpReply<F> {
+    state: State<F>,
+}
+
+enum State<F> {
+    Asking(Pin<Box<F>>),
+    Reading(Box<Reading>),
+    Over,
+}
+
+impl<F> HttpReply<F> {
+    pub(super) fn new(asking: F) -> Self {
+        Self {
+            state: State::Asking(Box::pin(asking)),
+        }
+    }
+}
+
+impl<F: Future<Output = Result<Reading, ModelError>>> Stream for HttpReply<F> {
+    type Item = Result<ChatEvent, ModelError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        loop {
+            match &mut self.state {
+                State::Asking(asking) => match asking.as_mut().poll(cx) {
+                    Poll::Pending => return Poll::Pending,
+                    Poll::Ready(Ok(reading)) => self.state = State::Reading(Box::new(reading)),
+                    Poll::Ready(Err(error)) => {
+                        self.state = State::Over;
+                        return Poll::Ready(Some(Err(error)));
+                    }
+                },
+                State::Reading(reading) => match reading.poll(cx) {
+                    Poll::Pending => return Poll::Pending,
+                    Poll::Ready(Some(item)) => return Poll::Ready(Some(item)),
+                    Poll::Ready(None) => self.state = State::Over,
+                },
+                State::Over => return Poll::Ready(None),
+            }
+        }
+    }
+}
+
+/// A reply of which the status is known and the body is being read.
+pub(super) struct Reading {
+    body: Pin<Box<reqwest::Body>>,
+    decoder: ChunkDecoder,
+    timeouts: Timeouts,
+    env: Arc<dyn Env>,
+    /// When the last event came, or the request was sent.
+    since: Duration,
+    /// How many events the decoder has seen.
+    events: usize,
+    /// A running timer, and when it rings.
+    timer: Option<(Duration, BoxFuture<'static, ()>)>,
+    /// The reply is whole; only the end of the body is waited for.
+    tail: bool,
+    ended: bool,
+}
+
+impl Reading {
+    pub(super) fn new(
+        body: reqwest::Body,
+        decoder: ChunkDecoder,
+        timeouts: Timeouts,
+        since: Duration,
+        env: Arc<dyn Env>,
+    ) -> Self {
+        Self {
+            body: Box::pin(body),
+            decoder,
+            timeouts,
+            env,
+            since,
+            events: 0,
+            timer: None,
+            tail: false,
+            ended: false,
+        }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<ChatEvent, ModelError>>> {
+        loop {
+            if let Some(item) = self.decoder.next() {
+                return Poll::Ready(Some(item));
+            }
+            if self.ended {
+                return Poll::Ready(None);
+            }
+            match self.body.as_mut().poll_frame(cx) {
+                Poll::Ready(Some(Ok(frame))) => {
+                    if let Ok(piece) = frame.into_data() {
+                        self.decoder.feed(&piece);
+                        self.note_events();
+                    }
+                }
+                Poll::Ready(Some(Err(error))) => self.broke(error),
+                Poll::Ready(None) => self.end(),
+                Poll::Pending => {
+                    if self.poll_timer(cx).is_pending() {
+                        return Poll::Pending;
+                    }
+                    if self.tail {
+                        self.end();
+                    } else {
+                        self.ended = true;
+                        return Poll::Ready(Some(Err(self.timed_out())));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Remembers when an event came. Comments are none, so that a server which only keeps the
+    /// connection alive runs into the timeout.
+    fn note_events(&mut self) {
+        let events = self.decoder.events_seen();
+        if events != self.events {
+            self.events = events;
+            self.since = self.env.elapsed();
+        }
+        if !self.tail && self.decoder.has_ended() {
+            self.tail = true;
+            self.since = self.env.elapsed();
+            self.timer = None;
+        }
+    }
+
+    fn limit(&self) -> Duration {
+        match (self.tail, self.events) {
+            (true, _) => TAIL,
+            (false, 0) => self.timeouts.first_event,
+            (false, _) => self.timeouts.between_events,
+        }
+    }
+
+    /// Ready when the wait was too long. The timer is set anew only when it rang too early, or
+    /// would ring too late, and not for every event.
+    fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let deadline = self.since.saturating_add(self.limit());
+        loop {
+            if let Some((rings, timer)) = &mut self.timer
+                && *rings <= deadline
+            {
+                if timer.as_mut().poll(cx).is_pending() {
+                    return Poll::Pending;
+                }
+                if *rings == deadline {
+                    return Poll::Ready(());
+                }
+            }
+            let left = deadline.saturating_sub(self.env.elapsed());
+            if left.is_zero() {
+                return Poll::Ready(());
+            }
+            self.timer = Some((deadline, self.env.sleep(left)));
+        }
+    }
+
+    fn end(&mut self) {
+        self.decoder.finish();
+        self.ended = true;
+    }
+
+    /// The connection broke. A reply that was whole by then is one all the same.
+    fn broke(&mut self, error: reqwest::Error) {
+        self.ended = true;
+        self.decoder.broke(error.without_url().into());
+    }
+
+    fn timed_out(&self) -> ModelError {
+        let limit = self.limit().as_secs_f64();
+        let what = if self.events == 0 {
+            format!("the server began no answer within {limit} s")
+        } else {
+            format!("the server sent no event for {limit} s (keep-alive comments do not count)")
+        };
+        ModelError::new(ModelErrorKind::Timeout, what)
+    }
+}
