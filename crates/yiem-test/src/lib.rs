@@ -1,1 +1,14 @@
-//! Test kit: a scripted model, a manual clock, fake servers, conformance suites.
+//! Test kit: a scripted model, a manual clock, tools that misbehave, transcripts, scenarios, fake
+//! servers, conformance suites.
+//!
+//! Only ever a dev-dependency.
+
+pub mod clock;
+pub mod model;
+pub mod tool;
+pub mod transcript;
+
+pub use clock::{ManualEnv, PausedEnv};
+pub use model::{Reply, ScriptedModel, check_request};
+pub use tool::TestTool;
+pub use transcript::Events;

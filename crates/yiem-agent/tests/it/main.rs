@@ -1,0 +1,3 @@
+//! The agent through its public API.
+
+mod lifecycle;
