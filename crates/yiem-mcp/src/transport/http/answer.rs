@@ -25,7 +25,10 @@ impl Reading {
             return McpError::unreadable(format!("HTTP {}: {}", status.as_u16(), self.odd));
         }
         if self.events > 0 {
-            return McpError::lost(format!("the stream ended after {} events, before the answer", self.events));
+            return McpError::lost(format!(
+                "the stream ended after {} events, before the answer",
+                self.events
+            ));
         }
         McpError::unreadable(format!("HTTP {} with an empty body", status.as_u16()))
     }
@@ -73,7 +76,11 @@ pub(super) async fn read_answer(
     ended.map_err(|error| too_large(error, cap))?;
     note_place(&reader, reading);
     if found.is_none() && matches!(reader.kind(), BodyKind::Json | BodyKind::Markup) {
-        found = if reader.kind() == BodyKind::Json { exchange.take(reader.body()) } else { None };
+        found = if reader.kind() == BodyKind::Json {
+            exchange.take(reader.body())
+        } else {
+            None
+        };
         if found.is_none() {
             reading.odd = excerpt(reader.body());
         }
@@ -82,7 +89,10 @@ pub(super) async fn read_answer(
 }
 
 pub(super) fn reader(cap: usize) -> SseReader {
-    SseReader::with_limits(SseLimits { event_bytes: cap, body_bytes: cap })
+    SseReader::with_limits(SseLimits {
+        event_bytes: cap,
+        body_bytes: cap,
+    })
 }
 
 fn note_place(reader: &SseReader, reading: &mut Reading) {
@@ -114,10 +124,15 @@ pub(super) fn too_large(error: SseError, cap: usize) -> McpError {
 }
 
 /// Reads at most `cap` bytes of a body.
-pub(super) async fn read_capped(mut response: reqwest::Response, cap: usize) -> Result<Vec<u8>, McpError> {
+pub(super) async fn read_capped(
+    mut response: reqwest::Response,
+    cap: usize,
+) -> Result<Vec<u8>, McpError> {
     let mut body = Vec::new();
-    while let Some(piece) =
-        response.chunk().await.map_err(|error| McpError::lost("the answer broke off").with_source(error.without_url()))?
+    while let Some(piece) = response
+        .chunk()
+        .await
+        .map_err(|error| McpError::lost("the answer broke off").with_source(error.without_url()))?
     {
         let left = cap - body.len();
         body.extend_from_slice(&piece[..piece.len().min(left)]);

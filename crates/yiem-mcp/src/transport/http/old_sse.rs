@@ -44,9 +44,14 @@ impl OldSse {
         shared: Arc<HttpShared>,
         inbox: Inbox,
     ) -> Result<(Arc<Self>, impl Future<Output = ()> + Send + 'static), McpError> {
+        let token = shared.next_token().await?;
         let mut response = shared
-            .request(Method::GET, HeaderMap::new())
-            .await?
+            .request(
+                shared.url.clone(),
+                Method::GET,
+                HeaderMap::new(),
+                token.as_deref(),
+            )?
             .header(ACCEPT, "text/event-stream")
             .send()
             .await
@@ -54,7 +59,10 @@ impl OldSse {
         let status = response.status();
         if !status.is_success() {
             let body = excerpt(&read_capped(response, 4096).await.unwrap_or_default());
-            return Err(McpError::new(McpErrorKind::Http { status: status.as_u16(), body }));
+            return Err(McpError::new(McpErrorKind::Http {
+                status: status.as_u16(),
+                body,
+            }));
         }
         let cap = shared.max_message;
         let mut reader = reader(cap);
@@ -64,24 +72,37 @@ impl OldSse {
             let piece = response
                 .chunk()
                 .await
-                .map_err(|error| McpError::unreachable("the stream broke off").with_source(error.without_url()))?
-                .ok_or_else(|| McpError::unreachable("the stream ended without an address to post to"))?;
+                .map_err(|error| {
+                    McpError::unreachable("the stream broke off").with_source(error.without_url())
+                })?
+                .ok_or_else(|| {
+                    McpError::unreachable("the stream ended without an address to post to")
+                })?;
             let fed = reader.feed(&piece, |event| match event.name {
-                Some("endpoint") if endpoint.is_none() => endpoint = Some(event.data.trim().to_owned()),
+                Some("endpoint") if endpoint.is_none() => {
+                    endpoint = Some(event.data.trim().to_owned())
+                }
                 None | Some("message") => early.push(event.data.to_owned()),
                 _ => {}
             });
             fed.map_err(|error| too_large(error, cap))?;
         }
         let endpoint = endpoint.unwrap_or_default();
-        let post_to = shared
-            .url
-            .join(&endpoint)
-            .map_err(|_| McpError::protocol(format!("the server's address to post to is none: {endpoint:?}")))?;
+        let post_to = shared.url.join(&endpoint).map_err(|_| {
+            McpError::protocol(format!(
+                "the server's address to post to is none: {endpoint:?}"
+            ))
+        })?;
         if post_to.origin() != shared.url.origin() {
-            return Err(McpError::protocol("the server's address to post to is of another origin"));
+            return Err(McpError::protocol(
+                "the server's address to post to is of another origin",
+            ));
         }
-        let old = Arc::new(Self { shared: Arc::downgrade(&shared), post_to, state: Mutex::default() });
+        let old = Arc::new(Self {
+            shared: Arc::downgrade(&shared),
+            post_to,
+            state: Mutex::default(),
+        });
         let reading = {
             let old = Arc::clone(&old);
             async move {
@@ -100,7 +121,12 @@ impl OldSse {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn read(&self, mut response: reqwest::Response, mut reader: SseReader, inbox: &Inbox) -> McpError {
+    async fn read(
+        &self,
+        mut response: reqwest::Response,
+        mut reader: SseReader,
+        inbox: &Inbox,
+    ) -> McpError {
         loop {
             match response.chunk().await {
                 Ok(Some(piece)) => {
@@ -114,7 +140,10 @@ impl OldSse {
                     }
                 }
                 Ok(None) => return McpError::lost("the server closed its stream"),
-                Err(error) => return McpError::lost("the server's stream broke off").with_source(error.without_url()),
+                Err(error) => {
+                    return McpError::lost("the server's stream broke off")
+                        .with_source(error.without_url());
+                }
             }
         }
     }
@@ -149,14 +178,22 @@ impl OldSse {
     }
 
     pub(super) async fn send(&self, body: Vec<u8>) -> Result<(), McpError> {
-        let shared = self.shared.upgrade().ok_or_else(|| McpError::not_sent("the connection is closed"))?;
-        let response = shared.post_to(self.post_to.clone(), body, HeaderMap::new()).await?;
+        let shared = self
+            .shared
+            .upgrade()
+            .ok_or_else(|| McpError::not_sent("the connection is closed"))?;
+        let response = shared
+            .post_to(self.post_to.clone(), body, HeaderMap::new())
+            .await?;
         let status = response.status();
         if status.is_success() {
             return Ok(());
         }
         let body = excerpt(&read_capped(response, 4096).await.unwrap_or_default());
-        Err(McpError::new(McpErrorKind::Http { status: status.as_u16(), body }))
+        Err(McpError::new(McpErrorKind::Http {
+            status: status.as_u16(),
+            body,
+        }))
     }
 
     pub(super) async fn exchange(&self, exchange: Exchange) -> Result<Answer, McpError> {
@@ -168,7 +205,10 @@ impl OldSse {
             }
             state.waiters.wait(exchange.id.clone(), sender);
         }
-        let _pending = Pending { old: self, id: &exchange.id };
+        let _pending = Pending {
+            old: self,
+            id: &exchange.id,
+        };
         self.send(exchange.body()).await?;
         match answer.await {
             Ok(answer) => answer,

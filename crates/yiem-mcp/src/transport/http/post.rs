@@ -8,7 +8,9 @@ use crate::error::{McpError, McpErrorKind};
 use crate::jsonrpc::{Answer, AnswerOutcome, Incoming, RequestId, excerpt, read};
 use crate::protocol::{encode_header_value, method};
 use crate::transport::Exchange;
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE};
+use reqwest::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE,
+};
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
 use std::time::Duration;
@@ -45,7 +47,10 @@ impl HttpShared {
         }
         let (sender, elsewhere) = oneshot::channel();
         self.state().waiters.wait(exchange.id.clone(), sender);
-        let _pending = Pending { shared: self, id: &exchange.id };
+        let _pending = Pending {
+            shared: self,
+            id: &exchange.id,
+        };
         tokio::select! {
             biased;
             answer = self.round_trip(&exchange) => answer,
@@ -55,7 +60,11 @@ impl HttpShared {
 
     async fn round_trip(&self, exchange: &Exchange) -> Result<Answer, McpError> {
         let opens = &*exchange.method == method::INITIALIZE;
-        let mut headers = if opens { HeaderMap::new() } else { self.headers_for(exchange.dialect) };
+        let mut headers = if opens {
+            HeaderMap::new()
+        } else {
+            self.headers_for(exchange.dialect)
+        };
         if exchange.dialect.is_modern() {
             add_modern(&mut headers, exchange)?;
         }
@@ -72,7 +81,9 @@ impl HttpShared {
             return self.refusal(response, exchange, had_session).await;
         }
         let mut reading = Reading::default();
-        if let Some(answer) = read_answer(response, exchange, self.max_message, &mut reading).await? {
+        if let Some(answer) =
+            read_answer(response, exchange, self.max_message, &mut reading).await?
+        {
             return Ok(answer);
         }
         if exchange.dialect.is_legacy() && reading.last_id.is_some() {
@@ -82,7 +93,12 @@ impl HttpShared {
     }
 
     /// Sends what has no answer.
-    pub(super) async fn tell(&self, body: Vec<u8>, dialect: Dialect, name: &str) -> Result<(), McpError> {
+    pub(super) async fn tell(
+        &self,
+        body: Vec<u8>,
+        dialect: Dialect,
+        name: &str,
+    ) -> Result<(), McpError> {
         let mut headers = self.headers_for(dialect);
         if dialect.is_modern() && !name.is_empty() {
             insert(&mut headers, METHOD.as_str(), name)?;
@@ -93,21 +109,33 @@ impl HttpShared {
             return Ok(());
         }
         let body = excerpt(&read_capped(response, REFUSAL_CAP).await.unwrap_or_default());
-        tracing::warn!(status = status.as_u16(), method = name, "a notification was refused");
+        tracing::warn!(
+            status = status.as_u16(),
+            method = name,
+            "a notification was refused"
+        );
         if name == method::INITIALIZED {
             // Servers that refuse it work all the same, or say so at the first request.
             return Ok(());
         }
-        Err(McpError::new(McpErrorKind::Http { status: status.as_u16(), body }))
+        Err(McpError::new(McpErrorKind::Http {
+            status: status.as_u16(),
+            body,
+        }))
     }
 
     /// Says goodbye to a session; whether the server listens is its own affair.
     pub(super) async fn end_session(&self) {
-        let (Some(session), dialect) = (self.session(), self.state().dialect) else { return };
+        let (Some(session), dialect) = (self.session(), self.state().dialect) else {
+            return;
+        };
         let mut headers = dialect.map_or_else(HeaderMap::new, |dialect| self.headers_for(dialect));
         headers.insert(SESSION, session);
         let goodbye = async {
-            if let Ok(request) = self.request(Method::DELETE, headers).await {
+            let token = self.next_token().await.ok().flatten();
+            if let Ok(request) =
+                self.request(self.url.clone(), Method::DELETE, headers, token.as_deref())
+            {
                 let _ = request.send().await;
             }
         };
@@ -137,21 +165,28 @@ impl HttpShared {
         headers
     }
 
-    /// A request with our own headers and the token.
-    pub(super) async fn request(&self, verb: Method, headers: HeaderMap) -> Result<reqwest::RequestBuilder, McpError> {
-        self.request_to(self.url.clone(), verb, headers).await
+    /// The token for the next request.
+    pub(super) async fn next_token(&self) -> Result<Option<String>, McpError> {
+        match &self.token {
+            Some(source) => source.token().await,
+            None => Ok(None),
+        }
     }
 
-    pub(super) async fn request_to(
+    /// A request with our own headers and the token.
+    pub(super) fn request(
         &self,
         url: reqwest::Url,
         verb: Method,
         headers: HeaderMap,
+        token: Option<&str>,
     ) -> Result<reqwest::RequestBuilder, McpError> {
-        let mut request = self.client.request(verb, url).headers(self.headers.clone()).headers(headers);
-        if let Some(source) = &self.token
-            && let Some(token) = source.token().await?
-        {
+        let mut request = self
+            .client
+            .request(verb, url)
+            .headers(self.headers.clone())
+            .headers(headers);
+        if let Some(token) = token {
             let mut value = HeaderValue::try_from(format!("Bearer {token}"))
                 .map_err(|_| McpError::config("the token cannot be sent in a header"))?;
             value.set_sensitive(true);
@@ -173,9 +208,9 @@ impl HttpShared {
     ) -> Result<reqwest::Response, McpError> {
         let body = bytes::Bytes::from(body);
         for attempt in 0..CHALLENGES {
+            let token = self.next_token().await?;
             let response = self
-                .request_to(url.clone(), Method::POST, headers.clone())
-                .await?
+                .request(url.clone(), Method::POST, headers.clone(), token.as_deref())?
                 .header(ACCEPT, "application/json, text/event-stream")
                 .header(CONTENT_TYPE, "application/json")
                 .body(body.clone())
@@ -186,7 +221,7 @@ impl HttpShared {
             if status != StatusCode::UNAUTHORIZED && status != StatusCode::FORBIDDEN {
                 return Ok(response);
             }
-            if !self.challenged(&response, attempt).await? {
+            if !self.challenged(&response, attempt, token).await? {
                 return Err(unauthorized(response, self.token.is_some()).await);
             }
         }
@@ -195,19 +230,45 @@ impl HttpShared {
         ))))
     }
 
-    pub(super) async fn challenged(&self, response: &reqwest::Response, attempt: u32) -> Result<bool, McpError> {
-        let Some(source) = &self.token else { return Ok(false) };
-        let header = response.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
-        source.challenged(Challenge::new(response.status().as_u16(), header.map(str::to_owned), attempt)).await
+    pub(super) async fn challenged(
+        &self,
+        response: &reqwest::Response,
+        attempt: u32,
+        token: Option<String>,
+    ) -> Result<bool, McpError> {
+        let Some(source) = &self.token else {
+            return Ok(false);
+        };
+        let header = response
+            .headers()
+            .get(WWW_AUTHENTICATE)
+            .and_then(|value| value.to_str().ok());
+        let challenge = Challenge::new(
+            response.status().as_u16(),
+            header.map(str::to_owned),
+            attempt,
+        );
+        source.challenged(challenge.of_token(token)).await
     }
 
     /// What a status of failure says about a request.
-    async fn refusal(&self, response: reqwest::Response, exchange: &Exchange, had_session: bool) -> Result<Answer, McpError> {
+    async fn refusal(
+        &self,
+        response: reqwest::Response,
+        exchange: &Exchange,
+        had_session: bool,
+    ) -> Result<Answer, McpError> {
         let status = response.status();
         let body = read_capped(response, REFUSAL_CAP).await.unwrap_or_default();
         let mut found = None;
         for message in read(&body) {
-            if let Incoming::Answer(answer @ Answer { outcome: AnswerOutcome::Error(_), .. }) = message {
+            if let Incoming::Answer(
+                answer @ Answer {
+                    outcome: AnswerOutcome::Error(_),
+                    ..
+                },
+            ) = message
+            {
                 found = Some(answer);
             }
         }
@@ -215,7 +276,8 @@ impl HttpShared {
             let text = String::from_utf8_lossy(&body).to_ascii_lowercase();
             text.contains("session")
         };
-        let forgotten = status == StatusCode::NOT_FOUND || (status == StatusCode::BAD_REQUEST && speaks_of_session());
+        let forgotten = status == StatusCode::NOT_FOUND
+            || (status == StatusCode::BAD_REQUEST && speaks_of_session());
         if had_session && forgotten {
             self.state().session = None;
             return Err(McpError::not_sent("the server has forgotten our session"));
@@ -224,7 +286,10 @@ impl HttpShared {
         let opens = &*exchange.method == method::INITIALIZE;
         match found {
             Some(answer) if !(opens && matches!(status.as_u16(), 404 | 405)) => Ok(answer),
-            _ => Err(McpError::new(McpErrorKind::Http { status: status.as_u16(), body: excerpt(&body) })),
+            _ => Err(McpError::new(McpErrorKind::Http {
+                status: status.as_u16(),
+                body: excerpt(&body),
+            })),
         }
     }
 }
@@ -257,7 +322,9 @@ async fn unauthorized(response: reqwest::Response, had_token: bool) -> McpError 
     let status = response.status().as_u16();
     let body = excerpt(&read_capped(response, REFUSAL_CAP).await.unwrap_or_default());
     let what = match (status, had_token) {
-        (401, false) => "the server wants a token (HTTP 401): give one with `.bearer(…)`, a header, or OAuth",
+        (401, false) => {
+            "the server wants a token (HTTP 401): give one with `.bearer(…)`, a header, or OAuth"
+        }
         (401, true) => "the server does not accept the token (HTTP 401)",
         _ => "the server does not allow this (HTTP 403)",
     };
@@ -267,19 +334,28 @@ async fn unauthorized(response: reqwest::Response, had_token: bool) -> McpError 
 /// A request that has no answer at all: what happened, and whether it may have run.
 pub(super) fn send_error(url: &reqwest::Url, error: reqwest::Error) -> McpError {
     let host = url.host_str().unwrap_or_default();
-    let place = url.port_or_known_default().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+    let place = url
+        .port_or_known_default()
+        .map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
     let cause = innermost(&error);
     let error = error.without_url();
     if error.is_connect() {
-        return McpError::unreachable(format!("cannot connect to {place}")).with_note(cause).with_source(error);
+        return McpError::unreachable(format!("cannot connect to {place}"))
+            .with_note(cause)
+            .with_source(error);
     }
     if error.is_redirect() {
-        return McpError::unreachable(format!("{place} redirects to another place: {cause}")).with_source(error);
+        return McpError::unreachable(format!("{place} redirects to another place: {cause}"))
+            .with_source(error);
     }
     if error.is_builder() {
-        return McpError::config("the request cannot be built").with_note(cause).with_source(error);
+        return McpError::config("the request cannot be built")
+            .with_note(cause)
+            .with_source(error);
     }
-    McpError::lost(format!("the connection to {place} broke off")).with_note(cause).with_source(error)
+    McpError::lost(format!("the connection to {place} broke off"))
+        .with_note(cause)
+        .with_source(error)
 }
 
 fn innermost(error: &reqwest::Error) -> String {

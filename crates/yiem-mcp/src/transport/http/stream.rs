@@ -22,7 +22,9 @@ const READ_ON: usize = 5;
 impl HttpShared {
     async fn get_stream(&self, last_event: Option<&str>) -> Result<reqwest::Response, McpError> {
         let dialect = self.state().dialect;
-        let mut headers = dialect.map(|dialect| self.headers_for(dialect)).unwrap_or_default();
+        let mut headers = dialect
+            .map(|dialect| self.headers_for(dialect))
+            .unwrap_or_default();
         if let Some(id) = last_event
             && let Ok(value) = HeaderValue::try_from(id)
         {
@@ -30,8 +32,14 @@ impl HttpShared {
         }
         let mut attempt = 0;
         loop {
-            let request = self.request(Method::GET, headers.clone()).await?;
-            let response = request
+            let token = self.next_token().await?;
+            let response = self
+                .request(
+                    self.url.clone(),
+                    Method::GET,
+                    headers.clone(),
+                    token.as_deref(),
+                )?
                 .header(ACCEPT, "text/event-stream")
                 .send()
                 .await
@@ -39,36 +47,63 @@ impl HttpShared {
             if response.status().is_success() {
                 return Ok(response);
             }
-            let refused = matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-            if refused && attempt == 0 && self.challenged(&response, attempt).await? {
+            let refused = matches!(
+                response.status(),
+                StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN
+            );
+            if refused && attempt == 0 && self.challenged(&response, attempt, token).await? {
                 attempt += 1;
                 continue;
             }
-            return Err(McpError::new(McpErrorKind::Http { status: response.status().as_u16(), body: String::new() }));
+            return Err(McpError::new(McpErrorKind::Http {
+                status: response.status().as_u16(),
+                body: String::new(),
+            }));
         }
     }
 
     /// Reads an answer on whose stream broke off after an event with an id.
-    pub(super) async fn read_on(&self, exchange: &Exchange, mut reading: Reading) -> Result<Answer, McpError> {
+    pub(super) async fn read_on(
+        &self,
+        exchange: &Exchange,
+        mut reading: Reading,
+    ) -> Result<Answer, McpError> {
         let mut idle = 0;
         while idle < READ_ON {
-            self.env.sleep(reading.retry.unwrap_or(RETRY).min(RETRY_CAP)).await;
+            self.env
+                .sleep(reading.retry.unwrap_or(RETRY).min(RETRY_CAP))
+                .await;
             let before = reading.last_id.clone();
             match self.get_stream(before.as_deref()).await {
                 Ok(response) => {
-                    if let Some(answer) = read_answer(response, exchange, self.max_message, &mut reading).await? {
+                    if let Some(answer) =
+                        read_answer(response, exchange, self.max_message, &mut reading).await?
+                    {
                         return Ok(answer);
                     }
                 }
-                Err(error) if matches!(error.kind(), McpErrorKind::Http { .. } | McpErrorKind::Unauthorized(_)) => {
-                    return Err(McpError::lost("the stream broke off before the answer and cannot be read on")
-                        .with_note(error.kind().to_string()));
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        McpErrorKind::Http { .. } | McpErrorKind::Unauthorized(_)
+                    ) =>
+                {
+                    return Err(McpError::lost(
+                        "the stream broke off before the answer and cannot be read on",
+                    )
+                    .with_note(error.kind().to_string()));
                 }
                 Err(_) => {}
             }
-            idle = if reading.last_id == before { idle + 1 } else { 0 };
+            idle = if reading.last_id == before {
+                idle + 1
+            } else {
+                0
+            };
         }
-        Err(McpError::lost("the stream broke off before the answer, again and again"))
+        Err(McpError::lost(
+            "the stream broke off before the answer, again and again",
+        ))
     }
 }
 
@@ -77,7 +112,9 @@ impl HttpShared {
 /// `ready` is told once the stream is there, and dropped where there is none.
 pub(super) async fn listen(shared: Arc<HttpShared>, ready: oneshot::Sender<()>) {
     let mut ready = Some(ready);
-    let Some(inbox) = shared.state().inbox.clone() else { return };
+    let Some(inbox) = shared.state().inbox.clone() else {
+        return;
+    };
     let mut last_id: Option<String> = None;
     let mut failures = 0u32;
     loop {
@@ -88,15 +125,28 @@ pub(super) async fn listen(shared: Arc<HttpShared>, ready: oneshot::Sender<()>) 
                     let _ = ready.send(());
                 }
                 let retry = pass_on(response, &shared, &inbox, &mut last_id).await;
-                shared.env.sleep(retry.unwrap_or(RETRY).min(RETRY_CAP)).await;
+                shared
+                    .env
+                    .sleep(retry.unwrap_or(RETRY).min(RETRY_CAP))
+                    .await;
             }
-            Err(error) if matches!(error.kind(), McpErrorKind::Http { .. } | McpErrorKind::Unauthorized(_)) => return,
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    McpErrorKind::Http { .. } | McpErrorKind::Unauthorized(_)
+                ) =>
+            {
+                return;
+            }
             Err(_) => {
                 failures += 1;
                 if failures > 6 {
                     return;
                 }
-                shared.env.sleep((RETRY * 2u32.pow(failures.min(5))).min(RETRY_CAP)).await;
+                shared
+                    .env
+                    .sleep((RETRY * 2u32.pow(failures.min(5))).min(RETRY_CAP))
+                    .await;
             }
         }
     }

@@ -24,7 +24,7 @@ pub trait TokenSource: Send + Sync {
 }
 
 /// A server's refusal of a request for want of a token, or of rights.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Challenge {
     /// 401 or 403.
@@ -33,13 +33,38 @@ pub struct Challenge {
     pub www_authenticate: Option<String>,
     /// How many times this request was refused before.
     pub attempt: u32,
+    /// The token that was refused; `None` where none was sent.
+    pub token: Option<String>,
+}
+
+impl fmt::Debug for Challenge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Challenge")
+            .field("status", &self.status)
+            .field("www_authenticate", &self.www_authenticate)
+            .field("attempt", &self.attempt)
+            .field("token", &self.token.is_some())
+            .finish()
+    }
 }
 
 impl Challenge {
     /// A refusal.
     #[must_use]
     pub fn new(status: u16, www_authenticate: Option<String>, attempt: u32) -> Self {
-        Self { status, www_authenticate, attempt }
+        Self {
+            status,
+            www_authenticate,
+            attempt,
+            token: None,
+        }
+    }
+
+    /// The same with the token that was refused.
+    #[must_use]
+    pub fn of_token(mut self, token: Option<String>) -> Self {
+        self.token = token;
+        self
     }
 }
 

@@ -1,0 +1,326 @@
+//! OAuth for servers behind HTTP addresses: tokens are had when a server asks for them, and renewed.
+//!
+//! Knows: when a token is missing, refused or too weak, who asks the person, what is remembered.
+//! Does not know: how a request is sent. Discovery, registration, PKCE and the checks of issuers are
+//! rmcp's `client,auth`; nothing of it is visible here.
+
+mod consent;
+
+pub use consent::{Consent, LoopbackConsent};
+
+use crate::error::{McpError, McpErrorKind};
+use crate::transport::{Challenge, TokenSource};
+use async_trait::async_trait;
+use rmcp::transport::auth::{
+    AuthError, AuthorizationCallback, AuthorizationManager, AuthorizationRequest,
+    ClientCredentialsConfig, OAuthState, WWWAuthenticateParams,
+};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::Semaphore;
+
+/// How many times one request may be answered with a wish for more rights.
+const STEP_UPS: u32 = 3;
+
+/// Who we are to an authorization server, and who asks the person.
+#[derive(Clone)]
+pub struct OAuthConfig {
+    client_name: String,
+    client_id: Option<String>,
+    client_secret: Option<String>,
+    client_metadata_url: Option<String>,
+    scopes: Vec<String>,
+    grant: Grant,
+}
+
+#[derive(Clone)]
+enum Grant {
+    Code(Arc<dyn Consent>),
+    ClientCredentials,
+}
+
+impl OAuthConfig {
+    /// A client whose person is asked in a browser. Without more, it registers itself at the server.
+    pub fn new(consent: Arc<dyn Consent>) -> Self {
+        Self {
+            client_name: "Yiem".into(),
+            client_id: None,
+            client_secret: None,
+            client_metadata_url: None,
+            scopes: Vec::new(),
+            grant: Grant::Code(consent),
+        }
+    }
+
+    /// A client that acts for itself, by its own id and secret; no person is asked.
+    pub fn client_credentials(
+        client_id: impl Into<String>,
+        client_secret: impl Into<String>,
+    ) -> Self {
+        Self {
+            client_name: "Yiem".into(),
+            client_id: Some(client_id.into()),
+            client_secret: Some(client_secret.into()),
+            client_metadata_url: None,
+            scopes: Vec::new(),
+            grant: Grant::ClientCredentials,
+        }
+    }
+
+    /// The name that a person is shown. Default `Yiem`.
+    #[must_use]
+    pub fn client_name(mut self, name: impl Into<String>) -> Self {
+        self.client_name = name.into();
+        self
+    }
+
+    /// The id of a client that is registered already.
+    #[must_use]
+    pub fn client_id(mut self, id: impl Into<String>) -> Self {
+        self.client_id = Some(id.into());
+        self
+    }
+
+    /// The secret that goes with the id.
+    #[must_use]
+    pub fn client_secret(mut self, secret: impl Into<String>) -> Self {
+        self.client_secret = Some(secret.into());
+        self
+    }
+
+    /// The address of a document about this client, which servers that can read it take as its id.
+    #[must_use]
+    pub fn client_metadata_url(mut self, url: impl Into<String>) -> Self {
+        self.client_metadata_url = Some(url.into());
+        self
+    }
+
+    /// The scopes to ask for. Default: what the server says.
+    #[must_use]
+    pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
+        self.scopes = scopes.into_iter().map(Into::into).collect();
+        self
+    }
+}
+
+impl fmt::Debug for OAuthConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OAuthConfig")
+            .field("client_name", &self.client_name)
+            .field("client_id", &self.client_id)
+            .field("client_secret", &self.client_secret.is_some())
+            .field("scopes", &self.scopes)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Tokens for one server, had by OAuth when the server asks for them.
+///
+/// Give it to `McpServer::token_source`. Tokens are kept in memory, renewed before they expire, and had
+/// anew when the server refuses them or names another authorization server.
+pub struct OAuthTokens {
+    url: String,
+    config: OAuthConfig,
+    manager: Mutex<Option<Arc<AuthorizationManager>>>,
+    /// One asks for a token at a time.
+    asking: Semaphore,
+}
+
+impl OAuthTokens {
+    /// Tokens for the server at this address.
+    pub fn new(url: impl Into<String>, config: OAuthConfig) -> Self {
+        yiem_tls::install_default_provider();
+        Self {
+            url: url.into(),
+            config,
+            manager: Mutex::new(None),
+            asking: Semaphore::new(1),
+        }
+    }
+
+    fn manager(&self) -> Option<Arc<AuthorizationManager>> {
+        self.manager
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn keep(&self, manager: AuthorizationManager) {
+        *self.manager.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(manager));
+    }
+
+    /// From nothing to a token: who gives tokens, who are we to them, what does the person say.
+    async fn authorize(&self, www_authenticate: Option<&str>) -> Result<(), McpError> {
+        let mut state = OAuthState::new(self.url.as_str(), None)
+            .await
+            .map_err(oauth_error)?;
+        match &self.config.grant {
+            Grant::ClientCredentials => {
+                let credentials = ClientCredentialsConfig::ClientSecret {
+                    client_id: self.config.client_id.clone().unwrap_or_default(),
+                    client_secret: self.config.client_secret.clone().unwrap_or_default(),
+                    scopes: self.config.scopes.clone(),
+                    resource: Some(self.url.clone()),
+                };
+                state
+                    .authenticate_client_credentials(credentials)
+                    .await
+                    .map_err(oauth_error)?;
+            }
+            Grant::Code(consent) => {
+                let mut request = AuthorizationRequest::new(consent.redirect_uri())
+                    .with_client_name(self.config.client_name.as_str())
+                    .with_initial_scope_selection();
+                if let Some(id) = &self.config.client_id {
+                    request = request.with_preregistered_client(id.as_str());
+                }
+                if let Some(secret) = &self.config.client_secret {
+                    request = request.with_client_secret(secret.as_str());
+                }
+                if let Some(url) = &self.config.client_metadata_url {
+                    request = request.with_client_metadata_url(url.as_str());
+                }
+                if !self.config.scopes.is_empty() {
+                    request = request.with_scopes(self.config.scopes.clone());
+                }
+                if let Some(challenge) = www_authenticate {
+                    request = request.with_challenge(challenge);
+                }
+                state
+                    .start_authorization(request)
+                    .await
+                    .map_err(oauth_error)?;
+                let url = state.get_authorization_url().await.map_err(oauth_error)?;
+                let answer = consent.ask(&url).await?;
+                refused(&answer)?;
+                state
+                    .handle_callback_url(&answer)
+                    .await
+                    .map_err(oauth_error)?;
+            }
+        }
+        let manager = state
+            .into_authorization_manager()
+            .ok_or_else(|| unauthorized("the authorization did not end"))?;
+        self.keep(manager);
+        Ok(())
+    }
+
+    /// More rights under the client that we are already: those we had and those the server names.
+    async fn step_up(&self, manager: &AuthorizationManager, scope: &str) -> Result<(), McpError> {
+        let Grant::Code(consent) = &self.config.grant else {
+            return Err(unauthorized(
+                "the server wants rights that this client does not have",
+            ));
+        };
+        let url = manager
+            .request_scope_upgrade(scope)
+            .await
+            .map_err(oauth_error)?;
+        let answer = consent.ask(&url).await?;
+        refused(&answer)?;
+        let callback = AuthorizationCallback::from_redirect_url(&answer).map_err(oauth_error)?;
+        manager
+            .exchange_code_for_token_with_issuer(
+                &callback.code,
+                &callback.csrf_token,
+                callback.issuer.as_deref(),
+            )
+            .await
+            .map_err(oauth_error)?;
+        Ok(())
+    }
+}
+
+impl fmt::Debug for OAuthTokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OAuthTokens")
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl TokenSource for OAuthTokens {
+    async fn token(&self) -> Result<Option<String>, McpError> {
+        let Some(manager) = self.manager() else {
+            return Ok(None);
+        };
+        match manager.get_access_token().await {
+            Ok(token) => Ok(Some(token)),
+            Err(AuthError::AuthorizationRequired) => Ok(None),
+            Err(error) => Err(oauth_error(error)),
+        }
+    }
+
+    async fn challenged(&self, challenge: Challenge) -> Result<bool, McpError> {
+        let _turn = self
+            .asking
+            .acquire()
+            .await
+            .expect("the semaphore is never closed");
+        let manager = self.manager();
+        if challenge.attempt == 0 && manager.is_some() {
+            let now = self.token().await?;
+            if now.is_some() && now != challenge.token {
+                // Another request had a new token in the meantime.
+                return Ok(true);
+            }
+        }
+        let header = challenge.www_authenticate.as_deref();
+        if challenge.status == 401 {
+            if challenge.attempt > 1 {
+                return Ok(false);
+            }
+            self.authorize(header).await?;
+            return Ok(true);
+        }
+        let url = reqwest::Url::parse(&self.url)
+            .map_err(|_| unauthorized("the server's address is none"))?;
+        let wanted = header
+            .map(|header| WWWAuthenticateParams::parse(header, &url))
+            .unwrap_or_default();
+        if !wanted.is_insufficient_scope() || challenge.attempt >= STEP_UPS {
+            return Ok(false);
+        }
+        match manager {
+            Some(manager) => {
+                self.step_up(&manager, wanted.scope.as_deref().unwrap_or_default())
+                    .await?
+            }
+            None => self.authorize(header).await?,
+        }
+        Ok(true)
+    }
+}
+
+/// The redirect of a person who said no.
+fn refused(answer: &str) -> Result<(), McpError> {
+    let Ok(url) = reqwest::Url::parse(answer) else {
+        return Ok(());
+    };
+    let value = |wanted: &str| {
+        url.query_pairs()
+            .find(|(key, _)| key == wanted)
+            .map(|(_, value)| value.into_owned())
+    };
+    match value("error") {
+        None => Ok(()),
+        Some(error) => {
+            let why = value("error_description")
+                .map(|why| format!(": {why}"))
+                .unwrap_or_default();
+            Err(unauthorized(&format!(
+                "the authorization was refused ({error}){why}"
+            )))
+        }
+    }
+}
+
+fn unauthorized(what: &str) -> McpError {
+    McpError::new(McpErrorKind::Unauthorized(what.to_owned()))
+}
+
+fn oauth_error(error: AuthError) -> McpError {
+    unauthorized(&format!("OAuth: {error}")).with_source(error)
+}
