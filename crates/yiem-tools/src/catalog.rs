@@ -237,10 +237,12 @@ impl ToolCatalog {
     pub async fn ready(&self, cancel: &CancelToken) -> Result<(), Arc<SourceError>> {
         let outcomes = join_all(self.0.slots.iter().enumerate().filter_map(|(i, slot)| {
             let required = slot.source.required();
-            (required || slot.source.own()).then(|| async move {
+            let wanted = required || slot.source.own();
+            let load = async move {
                 let loaded = self.0.load(i, cancel).await;
                 if required { loaded } else { Ok(()) }
-            })
+            };
+            wanted.then_some(load)
         }))
         .await;
         outcomes
@@ -416,14 +418,8 @@ impl Shared {
     }
 
     fn all_answered(&self) -> bool {
-        if !*self.demanded.borrow() {
-            return true;
-        }
-        let state = self.lock();
-        state
-            .statuses
-            .iter()
-            .all(|s| !matches!(s.state, SourceState::Waiting))
+        let demanded = *self.demanded.borrow();
+        self.lock().all_answered(demanded)
     }
 
     async fn load_all(&self, cancel: &CancelToken) {
@@ -527,18 +523,20 @@ impl Shared {
     }
 
     fn snapshot(&self) -> ToolSnapshot {
-        let answered = self.all_answered();
-        let generation = *self.generation.borrow();
         let mut state = self.lock();
         if let Some(snapshot) = &state.snapshot {
             return snapshot.clone();
         }
+        let demanded = *self.demanded.borrow();
+        let generation = *self.generation.borrow();
+        let answered = state.all_answered(demanded);
         let all = state.registry.snapshot();
         self.disclose_by_policy(&mut state, &all, answered);
         let hidden = all
             .iter()
             .any(|t| *t.source() != SourceId::Builtin && !state.offers(t));
-        let find = !self.slots.is_empty() && (hidden || !answered || !*self.demanded.borrow());
+        let servers = state.statuses.iter().any(|s| !s.own);
+        let find = servers && (hidden || !answered || !demanded);
         let list = find && self.finder != Finder::Search;
         let search = find && self.finder != Finder::List;
         for (name, wanted) in [(LIST_TOOLS, list), (SEARCH_TOOLS, search)] {
@@ -618,6 +616,14 @@ impl Shared {
 }
 
 impl State {
+    /// Whether each source that is wanted has answered or failed.
+    fn all_answered(&self, demanded: bool) -> bool {
+        self.statuses
+            .iter()
+            .filter(|s| demanded || s.own)
+            .all(|s| !matches!(s.state, SourceState::Waiting))
+    }
+
     fn offers(&self, tool: &RegisteredTool) -> bool {
         match tool.source() {
             SourceId::Own => true,

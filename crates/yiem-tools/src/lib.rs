@@ -8,10 +8,13 @@
 //! - [`ToolCatalog`]: registry, sources and discovery (T-5), with [`ListTools`] and
 //!   [`SearchTools`].
 //!
+//! - `#[tool]` and [`FunctionTool`]: tools made of functions (T-2).
+//!
 //! There is no runtime, no network and no clock in it.
 
 mod builtin;
 mod catalog;
+mod function;
 mod name;
 mod registered;
 mod registry;
@@ -24,6 +27,7 @@ pub use catalog::{
     CatalogBuilder, CatalogError, CatalogNotice, ChangedDefinitions, Discovery, Finder,
     SourceState, SourceStatus, ToolCatalog,
 };
+pub use function::{FunctionTool, FunctionToolBuilder};
 pub use name::{ClashPolicy, MAX_NAME_CHARS};
 pub use registered::{RegisteredTool, SourceId};
 pub use registry::{
@@ -34,3 +38,8 @@ pub use search::{SearchHit, SearchIndex};
 pub use validate::{
     ArgsValidator, Problem, ValidationError, ValidationErrorKind, validate_required_args,
 };
+pub use yiem_macros::tool;
+
+/// What the code that `#[tool]` writes stands on; no promise is made about it.
+#[doc(hidden)]
+pub use function::support as __private;

@@ -176,7 +176,8 @@ impl CatalogBuilder {
         let finder = self.finder.unwrap_or_default();
         let list = finder != Finder::Search;
         let search = finder != Finder::List;
-        let wanted = self.finder.is_some() || !slots.is_empty();
+        let servers = statuses.iter().any(|s| !s.own);
+        let wanted = self.finder.is_some() || servers;
         let mut clash = None;
         let catalog = Arc::new_cyclic(|weak| {
             let mut sticky = HashSet::new();
@@ -198,7 +199,7 @@ impl CatalogBuilder {
                     }
                 }
             }
-            let demanded = !slots.is_empty() && self.discovery != Discovery::OnDemand;
+            let demanded = servers && self.discovery != Discovery::OnDemand;
             Shared {
                 slots,
                 discovery: self.discovery,

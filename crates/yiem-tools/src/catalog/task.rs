@@ -34,7 +34,7 @@ async fn follow(shared: Weak<Shared>, i: usize, env: Arc<dyn Env>) {
         ),
         None => return,
     };
-    if demanded.wait_for(|wanted| *wanted).await.is_err() {
+    if !source.own() && demanded.wait_for(|wanted| *wanted).await.is_err() {
         return;
     }
     let cancel = CancelToken::new();

@@ -1,0 +1,3 @@
+//! What `#[tool]` refuses, seen through the crate that it writes code for.
+
+mod refusals;

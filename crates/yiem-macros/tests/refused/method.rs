@@ -1,0 +1,16 @@
+use yiem_core::Result;
+use yiem_tools::tool;
+
+struct Weather;
+
+impl Weather {
+    #[tool]
+    async fn f(&self, city: String) -> Result<String> {
+        Ok(city)
+    }
+}
+
+#[tool]
+struct NotAFunction;
+
+fn main() {}

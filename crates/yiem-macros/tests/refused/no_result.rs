@@ -1,0 +1,7 @@
+use yiem_core::Result;
+use yiem_tools::tool;
+
+#[tool]
+async fn f(city: String) -> String { city }
+
+fn main() {}

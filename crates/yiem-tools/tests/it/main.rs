@@ -1,0 +1,5 @@
+//! yiem-tools through its public API.
+
+mod functions;
+mod kit;
+mod macro_tools;
