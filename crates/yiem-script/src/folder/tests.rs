@@ -1,0 +1,174 @@
+use std::io::Write as _;
+
+use super::*;
+
+fn names(dir: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_file_is_written_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let inner = dir.path().join("made/on/the/way");
+    let path = put(&inner, "a.js", false, |f| f.write_all(b"text")).unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), "text");
+    assert_eq!(names(&inner), ["a.js"]);
+}
+
+#[test]
+fn nothing_is_overwritten_unless_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    put(dir.path(), "a.js", false, |f| f.write_all(b"first")).unwrap();
+    let again = put(dir.path(), "a.js", false, |f| f.write_all(b"second"));
+    assert!(matches!(again, Err(PutError::Exists(there)) if there == "a.js"));
+    // Another spelling is another file here and the same one elsewhere: never.
+    for overwrite in [false, true] {
+        let other = put(dir.path(), "A.js", overwrite, |f| f.write_all(b"second"));
+        assert!(matches!(other, Err(PutError::Exists(there)) if there == "a.js"));
+    }
+    assert_eq!(
+        fs::read_to_string(dir.path().join("a.js")).unwrap(),
+        "first"
+    );
+    put(dir.path(), "a.js", true, |f| f.write_all(b"third")).unwrap();
+    assert_eq!(
+        fs::read_to_string(dir.path().join("a.js")).unwrap(),
+        "third"
+    );
+    assert_eq!(names(dir.path()), ["a.js"]);
+}
+
+#[test]
+fn a_disk_that_is_full_leaves_nothing_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    put(dir.path(), "a.js", false, |f| f.write_all(b"before")).unwrap();
+    for (file, overwrite) in [("a.js", true), ("b.js", false)] {
+        let full = put(dir.path(), file, overwrite, |f| {
+            f.write_all(b"half")?;
+            Err(io::Error::from(io::ErrorKind::StorageFull))
+        });
+        assert!(matches!(full, Err(PutError::Io(e)) if e.kind() == io::ErrorKind::StorageFull));
+    }
+    assert_eq!(names(dir.path()), ["a.js"]);
+    assert_eq!(
+        fs::read_to_string(dir.path().join("a.js")).unwrap(),
+        "before"
+    );
+}
+
+#[test]
+fn of_two_writers_at_once_one_wins_and_its_file_is_whole() {
+    for overwrite in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let start = std::sync::Barrier::new(8);
+        let written: Vec<bool> = std::thread::scope(|scope| {
+            let writers: Vec<_> = (0..8_u8)
+                .map(|i| {
+                    let (dir, start) = (dir.path(), &start);
+                    scope.spawn(move || {
+                        start.wait();
+                        let text = [b'a' + i; 100_000];
+                        put(dir, "a.js", overwrite, |f| {
+                            text.chunks(999).try_for_each(|part| f.write_all(part))
+                        })
+                        .is_ok()
+                    })
+                })
+                .collect();
+            writers.into_iter().map(|w| w.join().unwrap()).collect()
+        });
+        let winners = written.iter().filter(|ok| **ok).count();
+        assert_eq!(winners, if overwrite { 8 } else { 1 });
+        let text = fs::read(dir.path().join("a.js")).unwrap();
+        assert!(text.len() == 100_000 && text.iter().all(|b| *b == text[0]));
+        assert_eq!(names(dir.path()), ["a.js"]);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn links_are_neither_written_through_nor_read() {
+    use std::os::unix::fs::symlink;
+    let dir = tempfile::tempdir().unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    let secret = outside.path().join("secret.js");
+    fs::write(&secret, "secret").unwrap();
+    symlink(&secret, dir.path().join("a.js")).unwrap();
+    symlink(outside.path().join("nothing.js"), dir.path().join("b.js")).unwrap();
+    symlink(outside.path(), dir.path().join("c.js")).unwrap();
+    for file in ["a.js", "b.js", "c.js"] {
+        for overwrite in [false, true] {
+            let put = put(dir.path(), file, overwrite, |f| f.write_all(b"mine"));
+            assert!(matches!(put, Err(PutError::Link(_))), "{file}");
+        }
+    }
+    assert_eq!(fs::read_to_string(&secret).unwrap(), "secret");
+    assert_eq!(names(outside.path()), ["secret.js"]);
+    let found = read(dir.path(), 1000).unwrap();
+    assert_eq!(found.len(), 3);
+    for file in found {
+        assert_eq!(
+            file.text.unwrap_err(),
+            "it is a symbolic link, which is not followed"
+        );
+    }
+    // The folder itself may not be a link when something is written.
+    let linked = outside.path().join("linked");
+    symlink(dir.path(), &linked).unwrap();
+    assert!(matches!(
+        put(&linked, "z.js", false, |_| Ok(())),
+        Err(PutError::Link(_))
+    ));
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_is_not_opened() {
+    let dir = tempfile::tempdir().unwrap();
+    let socket = std::os::unix::net::UnixListener::bind(dir.path().join("s.js")).unwrap();
+    let found = read(dir.path(), 1000).unwrap();
+    assert_eq!(
+        found[0].text.as_ref().unwrap_err(),
+        "it is not a regular file"
+    );
+    drop(socket);
+}
+
+#[test]
+fn only_tool_files_are_read_in_the_order_of_their_names() {
+    let dir = tempfile::tempdir().unwrap();
+    for file in [
+        "b.js",
+        "a.mjs",
+        "C.js",
+        ".hidden.js",
+        ".writing-x.tmp",
+        "notes.md",
+        "d.js.bak",
+        "js",
+    ] {
+        fs::write(dir.path().join(file), file).unwrap();
+    }
+    fs::create_dir(dir.path().join("folder.js")).unwrap();
+    fs::write(dir.path().join("e.js"), b"ok\n\xff").unwrap();
+    fs::write(dir.path().join("f.js"), "x".repeat(1001)).unwrap();
+    let found = read(dir.path(), 1000).unwrap();
+    let files: Vec<&str> = found.iter().map(|f| f.file.as_str()).collect();
+    assert_eq!(files, ["C.js", "a.mjs", "b.js", "e.js", "f.js"]);
+    assert_eq!(
+        found[3].text.as_ref().unwrap_err(),
+        "it is not UTF-8 in line 2"
+    );
+    assert!(
+        found[4]
+            .text
+            .as_ref()
+            .unwrap_err()
+            .contains("more than the 1000 bytes")
+    );
+}
