@@ -1,11 +1,10 @@
-use yiem_core::Result;
 use yiem_tools::tool;
 
 struct Weather;
 
 impl Weather {
     #[tool]
-    async fn f(&self, city: String) -> Result<String> {
+    async fn f(&self, city: String) -> yiem_core::Result<String> {
         Ok(city)
     }
 }
