@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use yiem_core::SystemEnv;
 use yiem_mcp::{
-    CallOptions, Elicit, Elicitation, ElicitationAnswer, McpClient, McpError, McpErrorKind,
-    McpServer, Root,
+    CallOptions, Consent, Elicit, Elicitation, ElicitationAnswer, McpClient, McpError,
+    McpErrorKind, McpServer, OAuthConfig, OAuthTokens, Root,
 };
 
 #[tokio::main(flavor = "current_thread")]
@@ -42,6 +42,67 @@ impl Elicit for YesMan {
     }
 }
 
+/// A person who consents at once: the authorization server of the suite answers with the redirect itself.
+struct Browser(reqwest::Client);
+
+impl Browser {
+    fn new() -> Self {
+        yiem_tls::install_default_provider();
+        let client = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .build();
+        Self(client.expect("a client can be made once there is a provider of cryptography"))
+    }
+}
+
+#[yiem_core::async_trait]
+impl Consent for Browser {
+    fn redirect_uri(&self) -> String {
+        "http://localhost:3000/callback".into()
+    }
+
+    async fn ask(&self, url: &str) -> Result<String, McpError> {
+        let failed = |what: String| McpError::new(McpErrorKind::Unauthorized(what));
+        let response = self
+            .0
+            .get(url)
+            .send()
+            .await
+            .map_err(|error| failed(error.to_string()))?;
+        let location = response
+            .headers()
+            .get("location")
+            .and_then(|value| value.to_str().ok());
+        location.map(str::to_owned).ok_or_else(|| {
+            failed(format!(
+                "the authorization server answered {} and no redirect",
+                response.status()
+            ))
+        })
+    }
+}
+
+/// Who we are to the suite's authorization server, as its context says.
+fn identity(context: &Value) -> OAuthConfig {
+    let text = |key: &str| context.get(key).and_then(Value::as_str);
+    let scenario = std::env::var("MCP_CONFORMANCE_SCENARIO").unwrap_or_default();
+    if scenario.contains("client-credentials")
+        && let (Some(id), Some(secret)) = (text("client_id"), text("client_secret"))
+    {
+        return OAuthConfig::client_credentials(id, secret);
+    }
+    let mut config = OAuthConfig::new(Arc::new(Browser::new()))
+        .client_name("Yiem's conformance client")
+        .client_metadata_url("https://conformance-test.local/client-metadata.json");
+    if let Some(id) = text("client_id") {
+        config = config.client_id(id);
+    }
+    if let Some(secret) = text("client_secret") {
+        config = config.client_secret(secret);
+    }
+    config
+}
+
 async fn run(url: &str) -> Result<(), McpError> {
     let context: Value = std::env::var("MCP_CONFORMANCE_CONTEXT")
         .ok()
@@ -49,6 +110,7 @@ async fn run(url: &str) -> Result<(), McpError> {
         .unwrap_or(Value::Null);
     let server = McpServer::http(url)
         .name("suite")
+        .token_source(Arc::new(OAuthTokens::new(url, identity(&context))))
         .elicit(Arc::new(YesMan))
         .roots([Root {
             uri: "file:///tmp".into(),
