@@ -187,10 +187,10 @@ fn unfenced(text: &str) -> &str {
 /// The text of arguments that stand as JSON in the body: a string's content, or the JSON itself.
 pub(crate) fn text_of(raw: &serde_json::value::RawValue) -> Cow<'_, str> {
     let text = raw.get();
-    if text.starts_with('"') {
-        if let Ok(inner) = serde_json::from_str::<Borrowed<'_>>(text) {
-            return inner.0;
-        }
+    if text.starts_with('"')
+        && let Ok(inner) = serde_json::from_str::<Borrowed<'_>>(text)
+    {
+        return inner.0;
     }
     Cow::Borrowed(text)
 }

@@ -212,7 +212,7 @@ pub(crate) fn clean_name(name: &str) -> &str {
     };
     let head = name[..token].trim();
     let addressed = |text: &'_ str| text.find(RECIPIENT).map(|at| at + RECIPIENT.len());
-    let name = match addressed(name) {
+    match addressed(name) {
         Some(at) if head.is_empty() || addressed(head).is_some() => {
             let rest = &name[at..];
             let end = rest
@@ -222,8 +222,7 @@ pub(crate) fn clean_name(name: &str) -> &str {
             target.strip_prefix("functions.").unwrap_or(target)
         }
         _ => head,
-    };
-    name
+    }
 }
 
 #[cfg(test)]

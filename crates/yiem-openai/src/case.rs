@@ -393,7 +393,7 @@ pub fn encode(json: &str) -> Result<String, CaseError> {
     let compat = compat_of(&case.compat.unwrap_or_default());
     let encoder = RequestEncoder::new(&info, Arc::new(compat));
     let system: Vec<String> = match &case.input.system {
-        Value::Array(list) => list.iter().map(|item| prompt(item)).collect(),
+        Value::Array(list) => list.iter().map(prompt).collect(),
         Value::Null => Vec::new(),
         single => vec![prompt(single)],
     };

@@ -111,7 +111,12 @@ impl Inner {
         let begun = self.env.elapsed();
         let key = match within(&*self.env, self.timeouts.first_event, self.key.get()).await {
             Some(key) => key?,
-            None => return Err(self.timed_out("the API key", self.timeouts.first_event)),
+            None => {
+                return Err(timed_out(
+                    "the API key's closure gave none",
+                    self.timeouts.first_event,
+                ));
+            }
         };
         let stream = request.options.stream.unwrap_or(self.stream);
         let encoded = self.encoder.encode(&request, stream);
@@ -135,10 +140,16 @@ impl Inner {
             .headers(headers)
             .body(encoded.body)
             .send();
+        let silent = || {
+            timed_out(
+                &format!("{} did not answer", self.info.base_url),
+                self.timeouts.first_event,
+            )
+        };
         let response = match within(&*self.env, self.timeouts.first_event, sending).await {
             Some(Ok(response)) => response,
             Some(Err(error)) => return Err(self.unreachable(error)),
-            None => return Err(self.timed_out("an answer", self.timeouts.first_event)),
+            None => return Err(silent()),
         };
         if !response.status().is_success() {
             return Err(self.refused(response).await);
@@ -223,17 +234,11 @@ impl Inner {
         )
         .with_source(error)
     }
+}
 
-    fn timed_out(&self, what: &str, after: Duration) -> ModelError {
-        ModelError::new(
-            ModelErrorKind::Timeout,
-            format!(
-                "{} gave no {what} within {} s",
-                self.info.base_url,
-                after.as_secs_f64()
-            ),
-        )
-    }
+fn timed_out(what: &str, after: Duration) -> ModelError {
+    let message = format!("{what} within {} s", after.as_secs_f64());
+    ModelError::new(ModelErrorKind::Timeout, message)
 }
 
 /// What to do about it, where that is always the same.

@@ -116,10 +116,10 @@ impl ChatModel for JsonModel {
 
     fn stream(&self, request: ChatRequest) -> ChatStream {
         let model = self.clone();
-        let state = State::Asking(model, Box::new(request));
+        let state = State::Asking(Box::new((model, request)));
         ChatStream::unfold(state, |state| async move {
             let mut decoder = match state {
-                State::Asking(model, request) => match model.ask(*request).await {
+                State::Asking(asking) => match asking.0.ask(asking.1).await {
                     Ok(decoder) => decoder,
                     Err(error) => return Some((Err(error), State::Over)),
                 },
@@ -133,7 +133,7 @@ impl ChatModel for JsonModel {
 }
 
 enum State {
-    Asking(JsonModel, Box<ChatRequest>),
+    Asking(Box<(JsonModel, ChatRequest)>),
     Reading(Box<ChunkDecoder>),
     Over,
 }

@@ -87,9 +87,13 @@ fn texts(value: &Value, out: &mut impl FnMut(&str)) -> bool {
             out(text);
             !text.is_empty()
         }
-        Value::Array(parts) => parts
-            .iter()
-            .fold(false, |any, part| texts(part, out) || any),
+        Value::Array(parts) => {
+            let mut any = false;
+            for part in parts {
+                any |= texts(part, out);
+            }
+            any
+        }
         Value::Object(object) => ["text", "value", "content"]
             .iter()
             .find_map(|key| object.get(*key))

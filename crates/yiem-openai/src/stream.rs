@@ -533,7 +533,7 @@ impl ReplyState {
         self.reasoning_of(said);
         match &said.content {
             Text::Missing => {}
-            Text::Text(text) => self.text(text),
+            Text::Is(text) => self.text(text),
             Text::Other(value) => self.content_parts(value),
         }
         if let Some(refusal) = said.refusal.get() {

@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 pub(crate) enum Text<'a> {
     #[default]
     Missing,
-    Text(Cow<'a, str>),
+    Is(Cow<'a, str>),
     /// A list or an object stands where text should.
     Other(Value),
 }
@@ -27,7 +27,7 @@ impl<'a> Text<'a> {
     /// The text, unless there is none or it is empty.
     pub(crate) fn get(&self) -> Option<&str> {
         match self {
-            Self::Text(text) if !text.is_empty() => Some(text),
+            Self::Is(text) if !text.is_empty() => Some(text),
             _ => None,
         }
     }
@@ -103,18 +103,18 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
                 f.write_str("text")
             }
             fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(Text::Text(Cow::Borrowed(text)))
+                Ok(Text::Is(Cow::Borrowed(text)))
             }
             fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Text::Text(Cow::Owned(text.to_owned())))
+                Ok(Text::Is(Cow::Owned(text.to_owned())))
             }
             fn visit_string<E>(self, text: String) -> Result<Self::Value, E> {
-                Ok(Text::Text(Cow::Owned(text)))
+                Ok(Text::Is(Cow::Owned(text)))
             }
             fn visit_unit<E>(self) -> Result<Self::Value, E> {
                 Ok(Text::Missing)
             }
-            scalar_visits!(value => Text::Text(Cow::Owned(value.to_string())));
+            scalar_visits!(value => Text::Is(Cow::Owned(value.to_string())));
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
                 Value::deserialize(serde::de::value::MapAccessDeserializer::new(map))
                     .map(Text::Other)

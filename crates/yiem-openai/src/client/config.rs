@@ -343,9 +343,9 @@ impl OpenAiConfig {
             Proxy::System => {}
             Proxy::None => http = http.no_proxy(),
             Proxy::Address(address) => {
-                let proxy = reqwest::Proxy::all(&address).map_err(|_| {
-                    config_error(format!("{} is no address of a proxy", shown(&address)))
-                })?;
+                // It may hold a password and is not shown.
+                let proxy = reqwest::Proxy::all(&address)
+                    .map_err(|_| config_error("the address of the proxy is none"))?;
                 http = http.proxy(proxy);
             }
         }

@@ -164,3 +164,229 @@ pub(crate) fn same(a: &Value, b: &Value) -> bool {
         _ => a == b,
     }
 }
+
+/// Checks a request's body.
+pub(crate) fn building(body: &str, expect: &Value) -> Checked {
+    let built: Value = serde_json::from_str(body).map_err(|error| error.to_string())?;
+    let expect = expect.as_object().ok_or("expect is no object")?;
+    for (key, wanted) in expect {
+        one_expectation(&built, key, wanted)
+            .map_err(|problem| format!("{key} {wanted}: {problem}"))?;
+    }
+    Ok(())
+}
+
+fn one_expectation(built: &Value, key: &str, wanted: &Value) -> Checked {
+    let messages = || built["messages"].as_array().into_iter().flatten();
+    let places = || {
+        wanted
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+    };
+    let at = |place: &str| built.pointer(place).cloned().unwrap_or_default();
+    let ensure = |holds: bool, problem: String| if holds { Ok(()) } else { Err(problem) };
+    match key {
+        "assert" | "stable" | "body_is_strict_json" => Ok(()),
+        "roles" => ensure(roles(built) == *wanted, roles(built).to_string()),
+        "roles_any_of" => {
+            let fits = wanted
+                .as_array()
+                .is_some_and(|lists| lists.contains(&roles(built)));
+            ensure(fits, roles(built).to_string())
+        }
+        "absent_roles" => ensure(
+            !places().any(|role| messages().any(|message| message["role"] == role)),
+            roles(built).to_string(),
+        ),
+        "pointers" => each_place(wanted, |place, wanted| same(&at(place), wanted)),
+        "text_at" => each_place(wanted, |place, wanted| *wanted == joined(&at(place))),
+        "json_at" => each_place(wanted, |place, wanted| {
+            parsed(&at(place)).is_some_and(|value| same(&value, wanted))
+        }),
+        "json_object_at" => places().try_for_each(|place| {
+            ensure(
+                parsed(&at(place)).is_some_and(|value| value.is_object()),
+                place.to_owned(),
+            )
+        }),
+        "matches" => each_place(wanted, |place, pattern| {
+            at(place).as_str().is_some_and(|text| fits(text, pattern))
+        }),
+        "matches_text" => each_place(wanted, |place, pattern| fits(&joined(&at(place)), pattern)),
+        "type_at" => each_place(wanted, |place, kind| match kind.as_str() {
+            Some("string") => at(place).is_string(),
+            Some("array") => at(place).is_array(),
+            _ => false,
+        }),
+        "contains" | "texts_in_order_at" => each_place(wanted, |place, texts| {
+            let whole = match at(place) {
+                Value::String(text) => text,
+                other => other.to_string(),
+            };
+            let mut rest = whole.as_str();
+            texts
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .all(|text| {
+                    let found = rest.find(text);
+                    rest = found.map_or("", |at| &rest[at + text.len()..]);
+                    found.is_some()
+                })
+        }),
+        "equal" | "different" => wanted
+            .as_array()
+            .into_iter()
+            .flatten()
+            .try_for_each(|pair| {
+                let value = |n: usize| at(pair[n].as_str().unwrap_or_default());
+                ensure((value(0) == value(1)) == (key == "equal"), pair.to_string())
+            }),
+        "all_different" => {
+            let mut values: Vec<String> = places().map(|place| at(place).to_string()).collect();
+            let count = values.len();
+            values.sort();
+            values.dedup();
+            ensure(values.len() == count, "some are equal".to_owned())
+        }
+        "absent" => {
+            places().try_for_each(|place| ensure(built.pointer(place).is_none(), place.to_owned()))
+        }
+        "null_or_absent" => {
+            places().try_for_each(|place| ensure(at(place).is_null(), place.to_owned()))
+        }
+        "absent_or_empty_string" => places().try_for_each(|place| {
+            ensure(
+                matches!(built.pointer(place), None) || at(place) == "",
+                place.to_owned(),
+            )
+        }),
+        "absent_keys_in_messages" => ensure(
+            !places().any(|key| messages().any(|message| message.get(key).is_some())),
+            "a key is there".to_owned(),
+        ),
+        "message_keys_allowed" => {
+            let allowed: Vec<&str> = places().collect();
+            let odd = messages()
+                .filter_map(Value::as_object)
+                .flat_map(|message| message.keys())
+                .find(|key| !allowed.contains(&key.as_str()));
+            ensure(odd.is_none(), format!("{odd:?}"))
+        }
+        "non_empty_text_at" => places()
+            .try_for_each(|place| ensure(!joined(&at(place)).trim().is_empty(), place.to_owned())),
+        "texts_present" => places().try_for_each(|text| {
+            ensure(
+                messages().any(|m| m["content"].to_string().contains(text)),
+                text.to_owned(),
+            )
+        }),
+        "texts_absent_in_content" => places().try_for_each(|text| {
+            ensure(
+                !messages().any(|m| m["content"].to_string().contains(text)),
+                text.to_owned(),
+            )
+        }),
+        "no_empty_text" => messages().try_for_each(|message| {
+            let blank = match &message["content"] {
+                Value::String(text) => text.trim().is_empty(),
+                Value::Array(parts) => {
+                    parts.is_empty()
+                        || parts.iter().any(|part| {
+                            part["type"] == "text"
+                                && part["text"].as_str().unwrap_or_default().trim().is_empty()
+                        })
+                }
+                _ => false,
+            };
+            ensure(!blank, message.to_string())
+        }),
+        "no_nulls_at_top" => ensure(
+            built
+                .as_object()
+                .is_some_and(|body| body.values().all(|value| !value.is_null())),
+            "a null".to_owned(),
+        ),
+        "role_has_no_images" => places().try_for_each(|role| {
+            let found = messages()
+                .any(|m| m["role"] == role && m["content"].to_string().contains("image_url"));
+            ensure(!found, role.to_owned())
+        }),
+        "tool_ids_answered" => {
+            let mut ids: Vec<&str> = messages()
+                .filter(|message| message["role"] == "tool")
+                .filter_map(|message| message["tool_call_id"].as_str())
+                .collect();
+            let mut expected: Vec<&str> = places().collect();
+            ids.sort_unstable();
+            expected.sort_unstable();
+            ensure(ids == expected, format!("{ids:?}"))
+        }
+        "result_text" => each_place(wanted, |id, text| {
+            messages().any(|m| m["tool_call_id"] == id && *text == joined(&m["content"]))
+        }),
+        "system_count" => {
+            let count = messages()
+                .filter(|m| m["role"] == "system" || m["role"] == "developer")
+                .count() as u64;
+            ensure(wanted.as_u64() == Some(count), count.to_string())
+        }
+        "each_tool_parameters_ok" => {
+            let ok =
+                built["tools"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .all(|tool| match tool["function"].get("parameters") {
+                        None => true,
+                        Some(schema) => {
+                            schema["type"] == "object" && schema["properties"].is_object()
+                        }
+                    });
+            ensure(ok, "a tool has other parameters".to_owned())
+        }
+        other => Err(format!("the test does not know the key {other}")),
+    }
+}
+
+fn roles(built: &Value) -> Value {
+    built["messages"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|message| message["role"].clone())
+        .collect()
+}
+
+fn each_place(wanted: &Value, holds: impl Fn(&str, &Value) -> bool) -> Checked {
+    for (place, wanted) in wanted.as_object().ok_or("no object of places")? {
+        if !holds(place, wanted) {
+            return Err(format!("at {place}"));
+        }
+    }
+    Ok(())
+}
+
+/// The text of content: a string, or the text parts joined.
+fn joined(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => parts
+            .iter()
+            .filter_map(|part| part["text"].as_str())
+            .collect(),
+        _ => String::new(),
+    }
+}
+
+fn parsed(value: &Value) -> Option<Value> {
+    serde_json::from_str(value.as_str()?).ok()
+}
+
+fn fits(text: &str, pattern: &Value) -> bool {
+    let pattern = regex::Regex::new(pattern.as_str().expect("a pattern")).expect("a pattern");
+    pattern.is_match(text)
+}

@@ -24,7 +24,7 @@ fn main() -> std::process::ExitCode {
             path.file_stem().and_then(|stem| stem.to_str())
         );
         match case["direction"].as_str() {
-            Some("request") => {}
+            Some("request") => trials.push(Trial::test(id, move || build(&text, &case))),
             _ => trials.push(Trial::test(id, move || read(&text, &case))),
         }
     }
@@ -43,6 +43,16 @@ fn case_files() -> Vec<PathBuf> {
         .collect();
     files.sort();
     files
+}
+
+fn build(text: &str, case: &Value) -> Result<(), Failed> {
+    let body = yiem_openai::case::encode(text)?;
+    if yiem_openai::case::encode(text)? != body {
+        return Err("built twice it differs".into());
+    }
+    expect::building(&body, &case["expect"])
+        .map_err(|problem| format!("{problem}\nbuilt: {body}"))?;
+    Ok(())
 }
 
 fn read(text: &str, case: &Value) -> Result<(), Failed> {

@@ -1,0 +1,290 @@
+//! The HTTP model: what it sends, how it waits, how it fails, and that no key is ever shown.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use yiem_core::{
+    AssistantMessage, ChatModel, ChatModelExt, ChatRequest, History, Message, ModelError,
+    ModelErrorKind, Timestamp,
+};
+use yiem_openai::{OpenAiConfig, OpenAiModel, Timeouts};
+
+use crate::server::{Answer, Reply, Server};
+
+const HELLO: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hello\"},\"finish_reason\":null}]}\n\n";
+const END: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+const DONE: &str = "data: [DONE]\n\n";
+
+const CANARY: &str = "sk-canary-5e1f";
+
+fn config(server: &Server) -> OpenAiConfig {
+    OpenAiModel::builder()
+        .base_url(server.base_url())
+        .model("m")
+        .no_proxy()
+}
+
+fn request() -> ChatRequest {
+    ChatRequest::new(History::from_iter([Message::user(
+        "Hi",
+        Timestamp::default(),
+    )]))
+}
+
+async fn ask(model: &OpenAiModel) -> Result<AssistantMessage, ModelError> {
+    tokio::time::timeout(Duration::from_secs(20), model.complete(request()))
+        .await
+        .expect("an end in time")
+}
+
+async fn answered(answer: Answer) -> Result<AssistantMessage, ModelError> {
+    let server = Server::start(vec![answer]).await;
+    ask(&config(&server).build().expect("a model")).await
+}
+
+#[tokio::test]
+async fn a_streamed_answer_is_assembled_and_the_request_is_as_told() {
+    let server = Server::start(vec![Answer::Whole(Reply::ok(&[HELLO, END, DONE]))]).await;
+    let model = config(&server)
+        .api_key(CANARY)
+        .header("x-team", "blue")
+        .build()
+        .expect("a model");
+    let message = ask(&model).await.expect("an answer");
+    assert_eq!(message.text(), "Hello");
+    let asked = server.asked().remove(0);
+    let head = asked.head.to_lowercase();
+    assert!(head.starts_with("post /v1/chat/completions "), "{head}");
+    assert!(
+        head.contains(&format!("authorization: bearer {CANARY}")),
+        "{head}"
+    );
+    assert!(head.contains("x-team: blue") && head.contains("content-type: application/json"));
+    assert_eq!(asked.body["model"], "m");
+    assert_eq!(asked.body["stream"], true);
+    assert_eq!(asked.body["messages"][0]["content"], "Hi");
+}
+
+#[tokio::test]
+async fn without_a_key_no_authorization_is_sent() {
+    let server = Server::start(vec![Answer::Whole(Reply::ok(&[HELLO, END, DONE]))]).await;
+    ask(&config(&server).build().expect("a model"))
+        .await
+        .expect("an answer");
+    assert!(
+        !server.asked()[0]
+            .head
+            .to_lowercase()
+            .contains("authorization")
+    );
+}
+
+#[tokio::test]
+async fn the_key_of_a_closure_is_asked_for_each_time() {
+    let reply = || Answer::Whole(Reply::ok(&[HELLO, END, DONE]));
+    let server = Server::start(vec![reply(), reply()]).await;
+    let count = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let model = config(&server)
+        .api_key_fn(move || {
+            let n = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            async move { Ok::<_, std::io::Error>(format!("key-{n}")) }
+        })
+        .build()
+        .expect("a model");
+    ask(&model).await.expect("an answer");
+    ask(&model).await.expect("an answer");
+    let heads: Vec<String> = server.asked().into_iter().map(|asked| asked.head).collect();
+    assert!(heads[0].contains("Bearer key-0") && heads[1].contains("Bearer key-1"));
+}
+
+#[tokio::test]
+async fn a_connection_is_used_again() {
+    let reply = || Answer::Whole(Reply::ok(&[HELLO, END, DONE]));
+    let server = Server::start(vec![reply(), reply(), reply()]).await;
+    let model = config(&server).build().expect("a model");
+    for _ in 0..3 {
+        ask(&model).await.expect("an answer");
+    }
+    assert!(server.asked().iter().all(|asked| asked.connection == 0));
+}
+
+#[tokio::test]
+async fn an_answer_is_whole_at_done_though_the_body_stays_open() {
+    let message = answered(Answer::Open(Reply::ok(&[HELLO, END, DONE])))
+        .await
+        .expect("an answer");
+    assert_eq!(message.text(), "Hello");
+}
+
+#[tokio::test]
+async fn a_broken_connection_is_retryable_and_the_text_until_then_is_there() {
+    let server = Server::start(vec![Answer::Broken(Reply::ok(&[HELLO]))]).await;
+    let mut stream = config(&server).build().expect("a model").stream(request());
+    let mut text = String::new();
+    let error = loop {
+        match stream.next().await.expect("an end") {
+            Ok(yiem_core::ChatEvent::Text(piece)) => text.push_str(&piece),
+            Ok(_) => {}
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(text, "Hello");
+    assert_eq!(error.kind, ModelErrorKind::TruncatedStream);
+    assert!(error.is_retryable());
+    assert!(stream.next().await.is_none());
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_behind_the_finish_does_no_harm() {
+    let message = answered(Answer::Broken(Reply::ok(&[HELLO, END])))
+        .await
+        .expect("an answer");
+    assert_eq!(message.text(), "Hello");
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_a_connection_error_that_says_what_to_do() {
+    let address = Server::start(Vec::new()).await.base_url();
+    let model = OpenAiModel::builder()
+        .base_url(&address)
+        .no_proxy()
+        .build()
+        .expect("a model");
+    let error = ask(&model).await.expect_err("nobody listens");
+    assert_eq!(error.kind, ModelErrorKind::Connection);
+    assert!(error.is_retryable());
+    assert!(
+        error.message.contains(&address) && error.message.contains("check"),
+        "{error}"
+    );
+    let error = answered(Answer::Closed).await.expect_err("closed at once");
+    assert_eq!(error.kind, ModelErrorKind::Connection);
+}
+
+fn short() -> Timeouts {
+    Timeouts {
+        first_event: Duration::from_millis(150),
+        between_events: Duration::from_millis(150),
+        ..Timeouts::default()
+    }
+}
+
+#[tokio::test]
+async fn waits_are_bounded_and_comments_do_not_count() {
+    for (answer, word) in [
+        (Answer::Silence, "did not answer"),
+        (Answer::Open(Reply::ok(&[HELLO])), "no event"),
+        (
+            Answer::Comments(Duration::from_millis(20)),
+            "began no answer",
+        ),
+    ] {
+        let server = Server::start(vec![answer.clone()]).await;
+        let model = config(&server).timeouts(short()).build().expect("a model");
+        let error = ask(&model).await.expect_err("a timeout");
+        assert_eq!(error.kind, ModelErrorKind::Timeout, "{answer:?}: {error}");
+        assert!(
+            error.is_retryable() && error.message.contains(word),
+            "{error}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn dropping_the_stream_ends_the_request() {
+    let server = Server::start(vec![Answer::Open(Reply::ok(&[HELLO]))]).await;
+    let mut stream = config(&server).build().expect("a model").stream(request());
+    while let Some(event) = stream.next().await {
+        if matches!(event, Ok(yiem_core::ChatEvent::Text(_))) {
+            break;
+        }
+    }
+    assert_eq!(server.closed(), 0);
+    drop(stream);
+    let closed = async {
+        while server.closed() == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), closed)
+        .await
+        .expect("the connection is closed");
+}
+
+#[tokio::test]
+async fn redirects_are_not_followed() {
+    let reply = Reply {
+        headers: vec![("location".to_owned(), "http://127.0.0.1:1/".to_owned())],
+        ..Reply::error(307, "")
+    };
+    let error = answered(Answer::Whole(reply))
+        .await
+        .expect_err("a redirect");
+    assert_eq!(
+        (error.kind, error.status),
+        (ModelErrorKind::InvalidRequest, Some(307))
+    );
+}
+
+#[tokio::test]
+async fn an_unreadable_setting_is_an_error_of_build() {
+    for config in [
+        OpenAiModel::builder().base_url("localhost:8080/v1"),
+        OpenAiModel::builder().base_url("not an address"),
+        OpenAiModel::builder().header("bad name", "x"),
+        OpenAiModel::builder().header("x-a", "line\nbreak"),
+        OpenAiModel::builder().proxy("::::"),
+        OpenAiModel::builder().api_key("line\nbreak"),
+    ] {
+        let error = config.build().expect_err("no model");
+        assert_eq!(error.kind, ModelErrorKind::Config, "{error}");
+    }
+}
+
+/// Everything that could be printed of a model and of its failures.
+#[tokio::test]
+async fn no_output_shows_a_key() {
+    let secret_url =
+        |server: &Server| format!("http://user:{CANARY}@{}/v1?k={CANARY}", server.address);
+    let mut shown = String::new();
+    for answer in [
+        Answer::Whole(Reply::error(
+            401,
+            "{\"error\":{\"message\":\"Incorrect API key provided.\"}}",
+        )),
+        Answer::Whole(Reply::error(500, "oops")),
+        Answer::Broken(Reply::ok(&[HELLO])),
+        Answer::Closed,
+        Answer::Silence,
+    ] {
+        let server = Server::start(vec![answer]).await;
+        let config = OpenAiModel::builder()
+            .base_url(secret_url(&server))
+            .api_key(CANARY)
+            .header("x-api-key", CANARY)
+            .timeouts(short())
+            .no_proxy();
+        shown.push_str(&format!("{config:?}"));
+        let model = config.build().expect("a model");
+        shown.push_str(&format!("{model:?} {:?}", model.info()));
+        let error = ask(&model).await.expect_err("a failure");
+        shown.push_str(&format!("{error} {error:?} {error:#?}"));
+        let mut cause: Option<&dyn std::error::Error> = std::error::Error::source(&error);
+        while let Some(inner) = cause {
+            shown.push_str(&format!("{inner} {inner:?}"));
+            cause = inner.source();
+        }
+    }
+    for config in [
+        OpenAiModel::builder().base_url(format!("nonsense://{CANARY}@host")),
+        OpenAiModel::builder().proxy(format!("::{CANARY}::")),
+        OpenAiModel::builder()
+            .api_key(format!("{CANARY}\nx"))
+            .header("x-a", format!("{CANARY}\nx")),
+    ] {
+        shown.push_str(&format!("{config:?}"));
+        let error = config.build().expect_err("no model");
+        shown.push_str(&format!("{error} {error:?}"));
+    }
+    assert!(!shown.contains("canary"), "{shown}");
+}
