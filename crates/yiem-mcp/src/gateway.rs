@@ -11,7 +11,7 @@ mod nats;
 mod relay;
 mod stdio;
 
-pub use http::HttpConfig;
+pub use http::GatewayHttpConfig;
 
 use self::core::Core;
 use crate::client::McpClient;
@@ -39,7 +39,7 @@ const CALL_TIME: Duration = Duration::from_secs(900);
 /// What is to be offered, and where.
 ///
 /// ```
-/// # use yiem_mcp::{Gateway, HttpConfig, McpServer};
+/// # use yiem_mcp::{Gateway, GatewayHttpConfig, McpServer};
 /// # use serde_json::json;
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), yiem_mcp::McpError> {
 /// let server = McpServer::closure(|method, _| async move {
@@ -50,7 +50,7 @@ const CALL_TIME: Duration = Duration::from_secs(900);
 /// });
 /// let gateway = Gateway::builder(yiem_core::SystemEnv::shared())
 ///     .server(server)
-///     .http(HttpConfig::new("127.0.0.1:0".parse().expect("an address")))
+///     .http(GatewayHttpConfig::new("127.0.0.1:0".parse().expect("an address")))
 ///     .start()
 ///     .await?;
 /// assert_eq!(gateway.http_addresses().len(), 1);
@@ -65,7 +65,7 @@ pub struct GatewayBuilder {
     name: Arc<str>,
     #[cfg(feature = "nats")]
     nats: Vec<(NatsConfig, Option<String>)>,
-    http: Vec<HttpConfig>,
+    http: Vec<GatewayHttpConfig>,
     stdio: Option<stdio::Pipes>,
     calls_at_once: usize,
     drain_time: Duration,
@@ -135,7 +135,7 @@ impl GatewayBuilder {
 
     /// Listens at an address for Streamable HTTP, in both eras.
     #[must_use]
-    pub fn http(mut self, config: HttpConfig) -> Self {
+    pub fn http(mut self, config: GatewayHttpConfig) -> Self {
         self.http.push(config);
         self
     }
@@ -190,13 +190,16 @@ impl GatewayBuilder {
         #[cfg(not(feature = "nats"))]
         let on_nats = false;
         if !on_nats && self.http.is_empty() && self.stdio.is_none() {
-            return Err(McpError::config("the gateway is told of no place to offer at: give it NATS, an HTTP address or stdio"));
+            return Err(McpError::config(
+                "the gateway is told of no place to offer at: give it NATS, an HTTP address or stdio",
+            ));
         }
         let mut client = None;
         let responder: Arc<dyn Responder> = match self.offer {
             Offer::Responder(responder) => responder,
             Offer::Tools => {
-                let mut server = ToolServer::new(self.name, Arc::clone(&self.env)).tools(self.tools);
+                let mut server =
+                    ToolServer::new(self.name, Arc::clone(&self.env)).tools(self.tools);
                 if let Some(gate) = self.gate {
                     server = server.gate(gate);
                 }
@@ -214,7 +217,12 @@ impl GatewayBuilder {
                 Arc::new(Relay::new(upstream))
             }
         };
-        let core = Arc::new(Core::new(responder, Arc::clone(&self.env), self.calls_at_once, self.call_time));
+        let core = Arc::new(Core::new(
+            responder,
+            Arc::clone(&self.env),
+            self.calls_at_once,
+            self.call_time,
+        ));
         let stop = CancelToken::new();
         let mut rims = JoinSet::new();
         let mut addresses = Vec::new();
@@ -239,13 +247,24 @@ impl GatewayBuilder {
                 running.send_modify(|running| *running -= 1);
             }
         });
-        Ok(Gateway { core, stop, ended, _owner: owner, client, addresses, drain_time: self.drain_time, env: self.env })
+        Ok(Gateway {
+            core,
+            stop,
+            ended,
+            _owner: owner,
+            client,
+            addresses,
+            drain_time: self.drain_time,
+            env: self.env,
+        })
     }
 }
 
 impl fmt::Debug for GatewayBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GatewayBuilder").field("http", &self.http).finish_non_exhaustive()
+        f.debug_struct("GatewayBuilder")
+            .field("http", &self.http)
+            .finish_non_exhaustive()
     }
 }
 
@@ -328,7 +347,10 @@ impl Gateway {
         if let Some(client) = &self.client {
             client.close().await;
         }
-        Drained { finished: before.saturating_sub(cut), cut }
+        Drained {
+            finished: before.saturating_sub(cut),
+            cut,
+        }
     }
 
     /// Runs until SIGTERM, SIGINT, or the end of the standard input, and drains then. A second signal
@@ -369,9 +391,14 @@ impl Signals {
     fn new() -> Result<Self, McpError> {
         use tokio::signal::unix::{SignalKind, signal};
         let listen = |kind| {
-            signal(kind).map_err(|error| McpError::config("signals cannot be listened to").with_source(error))
+            signal(kind).map_err(|error| {
+                McpError::config("signals cannot be listened to").with_source(error)
+            })
         };
-        Ok(Self { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
+        Ok(Self {
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
+        })
     }
 
     async fn next(&mut self) {

@@ -31,7 +31,7 @@ pub use client::{
 pub use dialect::{Dialect, DialectChoice, ProtocolVersion};
 pub use error::{McpError, McpErrorKind, Reached};
 #[cfg(feature = "gateway")]
-pub use gateway::{Drained, Gateway, GatewayBuilder, HttpConfig};
+pub use gateway::{Drained, Gateway, GatewayBuilder, GatewayHttpConfig};
 pub use jsonrpc::{JsonRpcError, RequestId};
 #[cfg(feature = "oauth")]
 pub use oauth::{Consent, LoopbackConsent, OAuthConfig, OAuthTokens};
@@ -39,11 +39,15 @@ pub use protocol::{BadDefinition, RemoteTool};
 pub use responder::{ArgsGate, Caller, Responder, ToolServer};
 pub use server::{McpConfig, McpServer};
 pub use tool_source::McpToolSource;
+#[cfg(feature = "nats")]
+pub use transport::nats::{
+    NatsAuth, NatsCodec, NatsConfig, NatsTransport, PayloadFetcher, SubjectStyle,
+};
+#[cfg(feature = "http")]
+pub use transport::{Challenge, HttpConfig, HttpTransport, TokenSource};
 pub use transport::{
     ClosureTransport, Exchange, Inbox, MemoryTransport, Notice, Response, Transport,
     TransportProfile,
 };
-#[cfg(feature = "http")]
-pub use transport::{Challenge, HttpConfig, HttpTransport, TokenSource};
 #[cfg(feature = "stdio")]
 pub use transport::{StdioConfig, StdioTransport};

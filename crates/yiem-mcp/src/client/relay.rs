@@ -48,7 +48,10 @@ pub(crate) fn handed_on(name: &str) -> Option<&'static str> {
 
 impl McpClient {
     /// Dialect and facts of the open connection; opens one if need be.
-    pub(crate) async fn facts(&self, cancel: &CancelToken) -> Result<(Dialect, ServerFacts), McpError> {
+    pub(crate) async fn facts(
+        &self,
+        cancel: &CancelToken,
+    ) -> Result<(Dialect, ServerFacts), McpError> {
         let session = self.shared().session(cancel).await?;
         Ok((session.dialect, session.facts.clone()))
     }
@@ -58,7 +61,9 @@ impl McpClient {
         let shared = self.shared();
         let timeouts = shared.config.timeouts;
         let timeout = match relayed.method {
-            method::TOOLS_CALL => timeouts.call.unwrap_or_else(|| shared.transport.profile().call_timeout),
+            method::TOOLS_CALL => timeouts
+                .call
+                .unwrap_or_else(|| shared.transport.profile().call_timeout),
             _ => timeouts.list,
         };
         let course = Course {
@@ -101,7 +106,12 @@ impl McpClient {
     }
 }
 
-fn headers(shared: &Shared, session: &Session, name: &str, params: &Map<String, Value>) -> Vec<(String, String)> {
+fn headers(
+    shared: &Shared,
+    session: &Session,
+    name: &str,
+    params: &Map<String, Value>,
+) -> Vec<(String, String)> {
     let tool = params.get("name").and_then(Value::as_str);
     let arguments = params.get("arguments").and_then(Value::as_object);
     match (name, tool, arguments) {
@@ -122,7 +132,10 @@ struct Between {
 
 impl Receiver for Between {
     fn message(&self, message: Incoming) {
-        if let Incoming::Notification { method: name, params } = &message
+        if let Incoming::Notification {
+            method: name,
+            params,
+        } = &message
             && name == method::MESSAGE
         {
             (self.notified)(name, params);

@@ -52,7 +52,12 @@ pub(crate) struct Asked {
 }
 
 impl Core {
-    pub(crate) fn new(responder: Arc<dyn Responder>, env: Arc<dyn Env>, at_once: usize, call_time: Duration) -> Self {
+    pub(crate) fn new(
+        responder: Arc<dyn Responder>,
+        env: Arc<dyn Env>,
+        at_once: usize,
+        call_time: Duration,
+    ) -> Self {
         Self {
             responder,
             env,
@@ -85,7 +90,12 @@ impl Core {
         let params = match asked.params {
             Value::Object(params) => params,
             Value::Null => Map::new(),
-            _ => return Some(Err(JsonRpcError::new(crate::jsonrpc::INVALID_PARAMS, "params must be an object"))),
+            _ => {
+                return Some(Err(JsonRpcError::new(
+                    crate::jsonrpc::INVALID_PARAMS,
+                    "params must be an object",
+                )));
+            }
         };
         let cancel = asked.cancel.child();
         // The handshake cannot be cancelled.
@@ -97,7 +107,8 @@ impl Core {
                 Err(refusal) => return Err(refusal),
             };
             let caller = Caller::new(cancel.clone(), send).with_session(asked.session);
-            let call = AssertUnwindSafe(self.responder.respond(&asked.method, params, caller)).catch_unwind();
+            let call = AssertUnwindSafe(self.responder.respond(&asked.method, params, caller))
+                .catch_unwind();
             tokio::select! {
                 answer = call => answer.unwrap_or_else(|_| {
                     Err(JsonRpcError::new(INTERNAL_ERROR, "what answers the request panicked"))
@@ -118,19 +129,38 @@ impl Core {
         if let Ok(place) = self.places.try_acquire() {
             return Ok(place);
         }
-        let _waiting = Waiting::enter(&self.waiting, self.at_once * WAITING_FOR_EACH).ok_or_else(|| {
-            JsonRpcError::new(
-                INTERNAL_ERROR,
-                format!("the gateway is busy: {} calls run and {} wait; try again later", self.at_once, self.at_once * WAITING_FOR_EACH),
-            )
-        })?;
-        self.places.acquire().await.map_err(|_| JsonRpcError::new(INTERNAL_ERROR, "the gateway has ended"))
+        let _waiting =
+            Waiting::enter(&self.waiting, self.at_once * WAITING_FOR_EACH).ok_or_else(|| {
+                JsonRpcError::new(
+                    INTERNAL_ERROR,
+                    format!(
+                        "the gateway is busy: {} calls run and {} wait; try again later",
+                        self.at_once,
+                        self.at_once * WAITING_FOR_EACH
+                    ),
+                )
+            })?;
+        self.places
+            .acquire()
+            .await
+            .map_err(|_| JsonRpcError::new(INTERNAL_ERROR, "the gateway has ended"))
     }
 
     fn enter(&self, caller: Arc<str>, id: Option<RequestId>, cancel: CancelToken) -> Entry<'_> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        self.lock().insert(number, Running { caller, id, cancel: cancel.clone() });
-        Entry { core: self, number, cancel }
+        self.lock().insert(
+            number,
+            Running {
+                caller,
+                id,
+                cancel: cancel.clone(),
+            },
+        );
+        Entry {
+            core: self,
+            number,
+            cancel,
+        }
     }
 
     /// Cancels the request of that caller with that id. False when there is none.
@@ -148,7 +178,9 @@ impl Core {
     /// Cancels the request with that id, whoever asked, if there is exactly one.
     pub(crate) fn cancel_only(&self, id: &RequestId) -> bool {
         let running = self.lock();
-        let mut with_id = running.values().filter(|running| running.id.as_ref() == Some(id));
+        let mut with_id = running
+            .values()
+            .filter(|running| running.id.as_ref() == Some(id));
         match (with_id.next(), with_id.next()) {
             (Some(running), None) => {
                 running.cancel.cancel();
@@ -160,7 +192,11 @@ impl Core {
 
     /// Cancels whatever a caller that is gone still has under way.
     pub(crate) fn cancel_all_of(&self, caller: &str) {
-        for running in self.lock().values().filter(|running| &*running.caller == caller) {
+        for running in self
+            .lock()
+            .values()
+            .filter(|running| &*running.caller == caller)
+        {
             running.cancel.cancel();
         }
     }

@@ -8,11 +8,13 @@ mod reply;
 mod rules;
 mod session;
 
-pub use config::HttpConfig;
+pub use config::GatewayHttpConfig;
 
 use super::core::{Asked, Core, cancelled_request};
 use crate::error::McpError;
-use crate::jsonrpc::{self, INVALID_REQUEST, Incoming, IncomingRequest, JsonRpcError, PARSE_ERROR, RequestId};
+use crate::jsonrpc::{
+    self, INVALID_REQUEST, Incoming, IncomingRequest, JsonRpcError, PARSE_ERROR, RequestId,
+};
 use crate::protocol::{code, meta_key, method};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Limited};
@@ -52,7 +54,7 @@ pub(super) struct HttpRim {
 }
 
 struct Desk {
-    config: HttpConfig,
+    config: GatewayHttpConfig,
     core: Arc<Core>,
     sessions: Sessions,
     leftovers: Arc<Leftovers>,
@@ -62,10 +64,11 @@ struct Desk {
 }
 
 impl HttpRim {
-    pub(super) async fn bind(config: HttpConfig, core: Arc<Core>) -> Result<Self, McpError> {
+    pub(super) async fn bind(config: GatewayHttpConfig, core: Arc<Core>) -> Result<Self, McpError> {
         let wanted = config.address;
         let cannot = |error: std::io::Error| {
-            McpError::config(format!("the gateway cannot listen at {wanted}: {error}")).with_source(error)
+            McpError::config(format!("the gateway cannot listen at {wanted}: {error}"))
+                .with_source(error)
         };
         let listener = TcpListener::bind(wanted).await.map_err(cannot)?;
         let address = listener.local_addr().map_err(cannot)?;
@@ -77,7 +80,11 @@ impl HttpRim {
             leftovers: Arc::default(),
             numbers: AtomicU64::new(0),
         };
-        Ok(Self { listener, address, desk: Arc::new(desk) })
+        Ok(Self {
+            listener,
+            address,
+            desk: Arc::new(desk),
+        })
     }
 
     pub(super) fn address(&self) -> SocketAddr {
@@ -91,7 +98,10 @@ impl HttpRim {
         let mut connections = JoinSet::new();
         loop {
             let accepted = async {
-                let place = Arc::clone(&places).acquire_owned().await.expect("the semaphore is never closed");
+                let place = Arc::clone(&places)
+                    .acquire_owned()
+                    .await
+                    .expect("the semaphore is never closed");
                 (listener.accept().await, place)
             };
             let (accepted, place) = tokio::select! {
@@ -162,9 +172,15 @@ impl Desk {
             Method::POST => self.post(request).await.unwrap_or_else(refused),
             Method::DELETE => self.delete(&request),
             _ => {
-                let refusal = Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "this server takes POST; it opens no stream of its own");
+                let refusal = Refusal::new(
+                    StatusCode::METHOD_NOT_ALLOWED,
+                    "this server takes POST; it opens no stream of its own",
+                );
                 let mut response = refused(refusal);
-                response.headers_mut().insert(ALLOW, hyper::header::HeaderValue::from_static("POST, DELETE"));
+                response.headers_mut().insert(
+                    ALLOW,
+                    hyper::header::HeaderValue::from_static("POST, DELETE"),
+                );
                 response
             }
         }
@@ -184,7 +200,10 @@ impl Desk {
 
     fn delete(&self, request: &Request<RequestBody>) -> Response<Reply> {
         let Some(id) = rules::header(request.headers(), rules::SESSION_ID) else {
-            return refused(Refusal::new(StatusCode::BAD_REQUEST, "a session is ended by its mcp-session-id"));
+            return refused(Refusal::new(
+                StatusCode::BAD_REQUEST,
+                "a session is ended by its mcp-session-id",
+            ));
         };
         if self.sessions.end(id) {
             self.core.cancel_all_of(id);
@@ -193,7 +212,10 @@ impl Desk {
         refused(rules::no_session())
     }
 
-    async fn post(self: &Arc<Self>, request: Request<RequestBody>) -> Result<Response<Reply>, Refusal> {
+    async fn post(
+        self: &Arc<Self>,
+        request: Request<RequestBody>,
+    ) -> Result<Response<Reply>, Refusal> {
         let (head, body) = request.into_parts();
         rules::check_content_type(&head.headers)?;
         let streams = rules::accepted(&head.headers)?;
@@ -201,7 +223,8 @@ impl Desk {
         let is_batch = body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[');
         let mut messages = jsonrpc::read(&body);
         if let [Incoming::Unreadable(stray)] = messages.as_slice() {
-            let error = JsonRpcError::new(PARSE_ERROR, format!("{}: {}", stray.reason, stray.excerpt));
+            let error =
+                JsonRpcError::new(PARSE_ERROR, format!("{}: {}", stray.reason, stray.excerpt));
             return Err(Refusal::rpc(StatusCode::BAD_REQUEST, None, error));
         }
         let era = rules::era(&head.headers, messages.first())?;
@@ -261,13 +284,20 @@ impl Desk {
                 StatusCode::PAYLOAD_TOO_LARGE,
                 format!("the request is too large; allowed are {limit} bytes"),
             )),
-            Err(_) => Err(Refusal::new(StatusCode::BAD_REQUEST, "the request's body broke off")),
+            Err(_) => Err(Refusal::new(
+                StatusCode::BAD_REQUEST,
+                "the request's body broke off",
+            )),
         }
     }
 
     /// Takes what is not answered.
     async fn take(&self, message: Incoming, caller: &Caller) {
-        if let Incoming::Notification { method: name, params } = message {
+        if let Incoming::Notification {
+            method: name,
+            params,
+        } = message
+        {
             match cancelled_request(&params).filter(|_| name == method::CANCELLED) {
                 Some(id) => drop(self.core.cancel(&caller.key, &id)),
                 None => self.core.notified(&name, &params).await,
@@ -288,7 +318,10 @@ impl Desk {
                 }
                 Incoming::Unreadable(stray) => answers.push(jsonrpc::error_response(
                     None,
-                    &JsonRpcError::new(INVALID_REQUEST, format!("{}: {}", stray.reason, stray.excerpt)),
+                    &JsonRpcError::new(
+                        INVALID_REQUEST,
+                        format!("{}: {}", stray.reason, stray.excerpt),
+                    ),
                 )),
                 other => self.take(other, &caller).await,
             }
@@ -307,12 +340,22 @@ impl Desk {
         json(StatusCode::OK, list)
     }
 
-    async fn request(self: &Arc<Self>, request: IncomingRequest, caller: Caller) -> Response<Reply> {
+    async fn request(
+        self: &Arc<Self>,
+        request: IncomingRequest,
+        caller: Caller,
+    ) -> Response<Reply> {
         let id = request.id.clone();
-        let opens = caller.era == Era::Legacy && request.method == method::INITIALIZE && self.config.sessions;
+        let opens = caller.era == Era::Legacy
+            && request.method == method::INITIALIZE
+            && self.config.sessions;
         let (send, notes) = mpsc::channel::<Bytes>(NOTIFICATIONS_WAITING);
         let send = move |note| {
-            if let Incoming::Notification { method: name, params: Value::Object(params) } = note {
+            if let Incoming::Notification {
+                method: name,
+                params: Value::Object(params),
+            } = note
+            {
                 // At the bound the newest is dropped: nothing may wait here.
                 let _ = send.try_send(reply::event(&jsonrpc::notification(&name, &params)));
             }
@@ -412,9 +455,15 @@ fn plain(status: StatusCode) -> Response<Reply> {
 
 fn refused(refusal: Refusal) -> Response<Reply> {
     let unauthorized = refusal.status == StatusCode::UNAUTHORIZED;
-    let mut response = json(refusal.status, jsonrpc::error_response(refusal.id.as_ref(), &refusal.error));
+    let mut response = json(
+        refusal.status,
+        jsonrpc::error_response(refusal.id.as_ref(), &refusal.error),
+    );
     if unauthorized {
-        response.headers_mut().insert(WWW_AUTHENTICATE, hyper::header::HeaderValue::from_static("Bearer"));
+        response.headers_mut().insert(
+            WWW_AUTHENTICATE,
+            hyper::header::HeaderValue::from_static("Bearer"),
+        );
     }
     response
 }
@@ -426,5 +475,9 @@ fn says_modern(params: &Value) -> Option<&Value> {
 
 /// A header and the body say different things.
 fn mismatch(id: &RequestId, what: impl Into<String>) -> Refusal {
-    Refusal::rpc(StatusCode::BAD_REQUEST, Some(id.clone()), JsonRpcError::new(code::HEADER_MISMATCH, what))
+    Refusal::rpc(
+        StatusCode::BAD_REQUEST,
+        Some(id.clone()),
+        JsonRpcError::new(code::HEADER_MISMATCH, what),
+    )
 }

@@ -5,7 +5,9 @@
 
 use super::core::{Asked, Core, cancelled_request};
 use crate::error::McpError;
-use crate::jsonrpc::{self, INTERNAL_ERROR, Incoming, INVALID_REQUEST, JsonRpcError, PARSE_ERROR, RequestId};
+use crate::jsonrpc::{
+    self, INTERNAL_ERROR, INVALID_REQUEST, Incoming, JsonRpcError, PARSE_ERROR, RequestId,
+};
 use crate::protocol::method;
 use crate::transport::nats::envelope::EnvelopeHead;
 use crate::transport::nats::{ANSWER_TOO_LARGE, Codec, Decoded, Link, NatsConfig, Subjects};
@@ -43,17 +45,37 @@ struct At {
 
 impl NatsRim {
     /// Connects and subscribes; the broker has confirmed both when this returns.
-    pub(super) async fn connect(config: NatsConfig, queue: Option<String>, core: Arc<Core>) -> Result<Self, McpError> {
+    pub(super) async fn connect(
+        config: NatsConfig,
+        queue: Option<String>,
+        core: Arc<Core>,
+    ) -> Result<Self, McpError> {
         let subjects = config.subjects()?;
         let at = At::connect(&config, queue.as_deref(), &subjects, &core).await?;
-        Ok(Self { config, queue, core, subjects, at })
+        Ok(Self {
+            config,
+            queue,
+            core,
+            subjects,
+            at,
+        })
     }
 
     /// Answers requests until it is told to stop and what is under way has ended.
     pub(super) async fn serve(self, stop: CancelToken) {
-        let Self { config, queue, core, subjects, mut at } = self;
+        let Self {
+            config,
+            queue,
+            core,
+            subjects,
+            mut at,
+        } = self;
         let broker = config.shown_servers();
-        let codec = Arc::new(Codec::new(config.codec.clone(), Arc::clone(&core.env), &broker));
+        let codec = Arc::new(Codec::new(
+            config.codec.clone(),
+            Arc::clone(&core.env),
+            &broker,
+        ));
         let mut calls = JoinSet::new();
         loop {
             let desk = Desk {
@@ -66,7 +88,12 @@ impl NatsRim {
                 break;
             }
             tracing::warn!(servers = %broker, "the gateway's connection to NATS is gone; it connects again");
-            let Some(again) = stop.run_until_cancelled(At::again(&config, queue.as_deref(), &subjects, &core)).await else { break };
+            let Some(again) = stop
+                .run_until_cancelled(At::again(&config, queue.as_deref(), &subjects, &core))
+                .await
+            else {
+                break;
+            };
             at = again;
         }
         while calls.join_next().await.is_some() {}
@@ -87,22 +114,41 @@ impl At {
     ) -> Result<Self, McpError> {
         let link = Link::connect(config, Arc::clone(&core.env)).await?;
         let subject = subjects.for_requests();
-        let closed = |_| McpError::unreachable("the connection to the NATS server was closed at once");
+        let closed =
+            |_| McpError::unreachable("the connection to the NATS server was closed at once");
         let requests = match queue {
             Some(queue) if queue.is_empty() || queue.chars().any(char::is_whitespace) => {
-                return Err(McpError::config(format!("`{queue}` is no name for a queue group on NATS")));
+                return Err(McpError::config(format!(
+                    "`{queue}` is no name for a queue group on NATS"
+                )));
             }
-            Some(queue) => link.client.queue_subscribe(subject.clone(), queue.to_owned()).await.map_err(closed)?,
-            None => link.client.subscribe(subject.clone()).await.map_err(closed)?,
+            Some(queue) => link
+                .client
+                .queue_subscribe(subject.clone(), queue.to_owned())
+                .await
+                .map_err(closed)?,
+            None => link
+                .client
+                .subscribe(subject.clone())
+                .await
+                .map_err(closed)?,
         };
-        let gossip = link.client.subscribe(subjects.for_gossip()).await.map_err(closed)?;
-        let at = Self { link: Arc::new(link), requests, gossip };
+        let gossip = link
+            .client
+            .subscribe(subjects.for_gossip())
+            .await
+            .map_err(closed)?;
+        let at = Self {
+            link: Arc::new(link),
+            requests,
+            gossip,
+        };
         at.confirmed(core).await?;
         let denied = at.link.health.denied_subscription(&subject);
         match denied {
-            Some(text) => Err(McpError::new(crate::error::McpErrorKind::Unauthorized(format!(
-                "the NATS server does not let the gateway listen on {subject}: {text}"
-            )))),
+            Some(text) => Err(McpError::new(crate::error::McpErrorKind::Unauthorized(
+                format!("the NATS server does not let the gateway listen on {subject}: {text}"),
+            ))),
             None => Ok(at),
         }
     }
@@ -127,7 +173,12 @@ impl At {
         Ok(())
     }
 
-    async fn again(config: &NatsConfig, queue: Option<&str>, subjects: &Subjects, core: &Core) -> Self {
+    async fn again(
+        config: &NatsConfig,
+        queue: Option<&str>,
+        subjects: &Subjects,
+        core: &Core,
+    ) -> Self {
         let mut pause = Duration::from_millis(100);
         loop {
             match Self::connect(config, queue, subjects, core).await {
@@ -180,9 +231,14 @@ impl Desk {
 
     /// Cancellations that another gateway of the group was given.
     fn gossip(&self, message: &Message) {
-        let Decoded::Value(value, _) = self.decoded(message) else { return };
+        let Decoded::Value(value, _) = self.decoded(message) else {
+            return;
+        };
         for message_read in jsonrpc::read_value(value) {
-            if let Incoming::Notification { method: name, params } = message_read
+            if let Incoming::Notification {
+                method: name,
+                params,
+            } = message_read
                 && name == method::CANCELLED
             {
                 self.cancel(message.reply.as_ref(), &params);
@@ -201,7 +257,9 @@ impl Desk {
     }
 
     fn cancel(&self, reply: Option<&Subject>, params: &Value) -> bool {
-        let Some(id) = cancelled_request(params) else { return true };
+        let Some(id) = cancelled_request(params) else {
+            return true;
+        };
         match reply {
             Some(reply) => self.core.cancel(reply, &id),
             // Ids alone are not unique among callers: only what cannot be mistaken is cancelled.
@@ -214,12 +272,21 @@ impl Desk {
             Decoded::Bytes => (jsonrpc::read(&message.payload), None),
             Decoded::Value(value, head) => (jsonrpc::read_value(value), head),
             Decoded::Link(_, head) => {
-                let error = JsonRpcError::new(INVALID_REQUEST, "a payload that is only linked to is not fetched; send it directly");
+                let error = JsonRpcError::new(
+                    INVALID_REQUEST,
+                    "a payload that is only linked to is not fetched; send it directly",
+                );
                 self.refuse(message.reply, Some(head), None, error, calls);
                 return;
             }
             Decoded::Unreadable(why) => {
-                self.refuse(message.reply, None, None, JsonRpcError::new(PARSE_ERROR, why), calls);
+                self.refuse(
+                    message.reply,
+                    None,
+                    None,
+                    JsonRpcError::new(PARSE_ERROR, why),
+                    calls,
+                );
                 return;
             }
         };
@@ -227,26 +294,43 @@ impl Desk {
         for read in messages {
             match read {
                 Incoming::Request(request) => {
-                    self.request(&message, head.clone(), Some(request.id), request.method, request.params, calls);
+                    self.request(
+                        &message,
+                        head.clone(),
+                        Some(request.id),
+                        request.method,
+                        request.params,
+                        calls,
+                    );
                 }
-                Incoming::Notification { method: name, params } if name == method::CANCELLED => {
+                Incoming::Notification {
+                    method: name,
+                    params,
+                } if name == method::CANCELLED => {
                     if !self.cancel(message.reply.as_ref(), &params) {
                         self.pass_on(&message, calls);
                     }
                 }
                 // A request whose id is missing or null still has a way back.
-                Incoming::Notification { method: name, params }
-                    if message.reply.is_some() && !name.starts_with("notifications/") =>
-                {
+                Incoming::Notification {
+                    method: name,
+                    params,
+                } if message.reply.is_some() && !name.starts_with("notifications/") => {
                     self.request(&message, head.clone(), None, name, params, calls);
                 }
-                Incoming::Notification { method: name, params } => {
+                Incoming::Notification {
+                    method: name,
+                    params,
+                } => {
                     let core = Arc::clone(&self.core);
                     calls.spawn(async move { core.notified(&name, &params).await });
                 }
                 Incoming::Answer(_) => {}
                 Incoming::Unreadable(stray) => {
-                    let error = JsonRpcError::new(PARSE_ERROR, format!("{}: {}", stray.reason, stray.excerpt));
+                    let error = JsonRpcError::new(
+                        PARSE_ERROR,
+                        format!("{}: {}", stray.reason, stray.excerpt),
+                    );
                     self.refuse(message.reply.clone(), None, None, error, calls);
                 }
             }
@@ -256,7 +340,11 @@ impl Desk {
     /// Tells the others of the group of a cancellation for a call that is not ours.
     fn pass_on(&self, message: &Message, calls: &mut JoinSet<()>) {
         let client = self.link.client.clone();
-        let (gossip, payload, reply) = (self.gossip.clone(), message.payload.clone(), message.reply.clone());
+        let (gossip, payload, reply) = (
+            self.gossip.clone(),
+            message.payload.clone(),
+            message.reply.clone(),
+        );
         calls.spawn(async move {
             let sent = match reply {
                 Some(reply) => client.publish_with_reply(gossip, reply, payload).await,
@@ -281,7 +369,10 @@ impl Desk {
             return;
         };
         let desk = self.clone();
-        calls.spawn(async move { desk.publish(&reply, head.as_deref(), id.as_ref(), &Err(error)).await });
+        calls.spawn(async move {
+            desk.publish(&reply, head.as_deref(), id.as_ref(), &Err(error))
+                .await
+        });
     }
 
     fn request(
@@ -343,13 +434,22 @@ impl Desk {
             self.note(&reply, head.as_deref(), note).await;
         }
         if let Some(answer) = answer {
-            self.publish(&reply, head.as_deref(), id.as_ref(), &answer).await;
+            self.publish(&reply, head.as_deref(), id.as_ref(), &answer)
+                .await;
         }
     }
 
     async fn note(&self, reply: &Subject, head: Option<&EnvelopeHead>, note: Incoming) {
-        let Incoming::Notification { method: name, params: Value::Object(params) } = note else { return };
-        let body = self.codec.encode_answer(head, jsonrpc::notification(&name, &params), reply);
+        let Incoming::Notification {
+            method: name,
+            params: Value::Object(params),
+        } = note
+        else {
+            return;
+        };
+        let body = self
+            .codec
+            .encode_answer(head, jsonrpc::notification(&name, &params), reply);
         if self.link.check_size("a notification", body.len()).is_ok() {
             let _ = self.link.client.publish(reply.clone(), body.into()).await;
         }
@@ -367,10 +467,15 @@ impl Desk {
         if body.len() > limit {
             let error = JsonRpcError::new(
                 INTERNAL_ERROR,
-                format!("the answer is too large for the NATS server: {} bytes, allowed are {limit}", body.len()),
+                format!(
+                    "the answer is too large for the NATS server: {} bytes, allowed are {limit}",
+                    body.len()
+                ),
             )
             .with_data(json!({"reason": ANSWER_TOO_LARGE, "size": body.len(), "limit": limit}));
-            body = self.codec.encode_answer(head, written(id, &Err(error)), reply);
+            body = self
+                .codec
+                .encode_answer(head, written(id, &Err(error)), reply);
         }
         if let Err(error) = self.link.client.publish(reply.clone(), body.into()).await {
             tracing::warn!(%error, "an answer could not be sent");
@@ -382,7 +487,9 @@ impl Desk {
 fn written(id: Option<&RequestId>, answer: &Result<Value, JsonRpcError>) -> Vec<u8> {
     match (id, answer) {
         (Some(id), Ok(result)) => jsonrpc::result_response(id, result),
-        (None, Ok(result)) => json!({"jsonrpc": "2.0", "id": null, "result": result}).to_string().into_bytes(),
+        (None, Ok(result)) => json!({"jsonrpc": "2.0", "id": null, "result": result})
+            .to_string()
+            .into_bytes(),
         (id, Err(error)) => jsonrpc::error_response(id, error),
     }
 }

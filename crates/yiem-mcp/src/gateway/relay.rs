@@ -37,15 +37,21 @@ impl Relay {
     }
 
     fn info(&self, facts: &ServerFacts) -> Value {
-        facts
-            .info
-            .clone()
-            .unwrap_or_else(|| json!({"name": self.client.name(), "version": env!("CARGO_PKG_VERSION")}))
+        facts.info.clone().unwrap_or_else(
+            || json!({"name": self.client.name(), "version": env!("CARGO_PKG_VERSION")}),
+        )
     }
 
-    async fn initialize(&self, params: &Map<String, Value>, caller: &Caller) -> Result<Value, JsonRpcError> {
+    async fn initialize(
+        &self,
+        params: &Map<String, Value>,
+        caller: &Caller,
+    ) -> Result<Value, JsonRpcError> {
         let (_, facts) = self.facts(caller).await?;
-        let asked = params.get("protocolVersion").and_then(Value::as_str).unwrap_or_default();
+        let asked = params
+            .get("protocolVersion")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         let version = ProtocolVersion::parse(asked)
             .filter(|version| !version.is_modern())
             .unwrap_or(ProtocolVersion::NEWEST_LEGACY);
@@ -101,7 +107,10 @@ impl Relay {
             params.insert("arguments".into(), json!({}));
         }
         let progress = token.map(|token| {
-            let sink: Arc<dyn ProgressSink> = Arc::new(Forward { caller: caller.clone(), token });
+            let sink: Arc<dyn ProgressSink> = Arc::new(Forward {
+                caller: caller.clone(),
+                token,
+            });
             sink
         });
         let told = caller.clone();
@@ -132,7 +141,10 @@ fn capabilities(facts: &ServerFacts) -> Value {
         }
         Some(_) => {
             for capability in OFFERED {
-                let named = facts.capabilities.as_ref().is_some_and(|all| all.contains_key(capability));
+                let named = facts
+                    .capabilities
+                    .as_ref()
+                    .is_some_and(|all| all.contains_key(capability));
                 if named || (capability == "tools" && facts.offers(capability)) {
                     declared.insert(capability.into(), json!({}));
                 }
@@ -145,12 +157,18 @@ fn capabilities(facts: &ServerFacts) -> Value {
 /// A result of one era as the other has it.
 fn adapt(mut result: Value, name: &str, modern: bool) -> Result<Value, JsonRpcError> {
     let kind = result_kind(&result);
-    let Some(object) = result.as_object_mut() else { return Ok(result) };
+    let Some(object) = result.as_object_mut() else {
+        return Ok(result);
+    };
     if modern {
-        object.entry("resultType").or_insert_with(|| "complete".into());
+        object
+            .entry("resultType")
+            .or_insert_with(|| "complete".into());
         if name.ends_with("/list") || name == method::RESOURCES_READ {
             object.entry("ttlMs").or_insert_with(|| 0.into());
-            object.entry("cacheScope").or_insert_with(|| "private".into());
+            object
+                .entry("cacheScope")
+                .or_insert_with(|| "private".into());
         }
         return Ok(result);
     }
@@ -188,8 +206,16 @@ fn kind_is_lost(kind: &McpErrorKind) -> bool {
 
 #[async_trait]
 impl Responder for Relay {
-    async fn respond(&self, name: &str, params: Map<String, Value>, caller: Caller) -> Result<Value, JsonRpcError> {
-        let version = params.get("_meta").and_then(|meta| meta.get(meta_key::PROTOCOL_VERSION)).cloned();
+    async fn respond(
+        &self,
+        name: &str,
+        params: Map<String, Value>,
+        caller: Caller,
+    ) -> Result<Value, JsonRpcError> {
+        let version = params
+            .get("_meta")
+            .and_then(|meta| meta.get(meta_key::PROTOCOL_VERSION))
+            .cloned();
         if let Some(version) = &version {
             check_modern(version, &params)?;
         }
@@ -197,10 +223,17 @@ impl Responder for Relay {
         match name {
             method::INITIALIZE => self.initialize(&params, &caller).await,
             method::DISCOVER if modern => self.discover(&caller).await,
-            method::PING => Ok(if modern { json!({"resultType": "complete"}) } else { json!({}) }),
+            method::PING => Ok(if modern {
+                json!({"resultType": "complete"})
+            } else {
+                json!({})
+            }),
             _ => match handed_on(name) {
                 Some(name) => self.hand_on(name, params, caller, modern).await,
-                None => Err(JsonRpcError::new(METHOD_NOT_FOUND, format!("Method not found: {name}"))),
+                None => Err(JsonRpcError::new(
+                    METHOD_NOT_FOUND,
+                    format!("Method not found: {name}"),
+                )),
             },
         }
     }

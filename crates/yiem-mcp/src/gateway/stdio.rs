@@ -6,14 +6,14 @@
 use super::core::{Asked, Core, cancelled_request};
 use crate::jsonrpc::{self, Incoming, JsonRpcError, Line, LineReader, PARSE_ERROR, RequestId};
 use crate::protocol::method;
-use serde_json::Value;
 use bytes::Bytes;
+use serde_json::Value;
 use std::fmt;
 use std::io::Read as _;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use tokio::io::{AsyncRead, AsyncReadExt as _, ReadBuf, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use yiem_core::CancelToken;
@@ -40,7 +40,10 @@ impl Pipes {
         input: impl AsyncRead + Send + Unpin + 'static,
         output: impl AsyncWrite + Send + Unpin + 'static,
     ) -> Self {
-        Self { input: Box::new(input), output: Box::new(output) }
+        Self {
+            input: Box::new(input),
+            output: Box::new(output),
+        }
     }
 }
 
@@ -60,7 +63,10 @@ impl StandardInput {
                 match std::io::stdin().read(&mut buffer) {
                     Ok(0) => return,
                     Ok(length) => {
-                        if send.blocking_send(Bytes::copy_from_slice(&buffer[..length])).is_err() {
+                        if send
+                            .blocking_send(Bytes::copy_from_slice(&buffer[..length]))
+                            .is_err()
+                        {
                             return;
                         }
                     }
@@ -72,7 +78,10 @@ impl StandardInput {
                 }
             }
         });
-        Self { chunks, rest: Bytes::new() }
+        Self {
+            chunks,
+            rest: Bytes::new(),
+        }
     }
 }
 
@@ -119,7 +128,11 @@ pub(super) async fn serve(pipes: Pipes, core: Arc<Core>, stop: CancelToken) {
             }
         };
         let ended = !matches!(read, Ok(bytes) if bytes > 0);
-        while let Some(line) = if ended { reader.finish() } else { reader.next_line() } {
+        while let Some(line) = if ended {
+            reader.finish()
+        } else {
+            reader.next_line()
+        } {
             take(line, &core, &lines, &mut calls);
         }
         while calls.try_join_next().is_some() {}
@@ -132,10 +145,15 @@ pub(super) async fn serve(pipes: Pipes, core: Arc<Core>, stop: CancelToken) {
     while writer.join_next().await.is_some() {}
 }
 
-async fn write(mut output: Box<dyn AsyncWrite + Send + Unpin>, mut waiting: mpsc::Receiver<Vec<u8>>) {
+async fn write(
+    mut output: Box<dyn AsyncWrite + Send + Unpin>,
+    mut waiting: mpsc::Receiver<Vec<u8>>,
+) {
     while let Some(mut line) = waiting.recv().await {
         line.push(b'\n');
-        if output.write_all(&line).await.is_err() || (waiting.is_empty() && output.flush().await.is_err()) {
+        if output.write_all(&line).await.is_err()
+            || (waiting.is_empty() && output.flush().await.is_err())
+        {
             return;
         }
     }
@@ -157,20 +175,33 @@ fn take(line: Line, core: &Arc<Core>, lines: &mpsc::Sender<Vec<u8>>, calls: &mut
     for message in messages {
         match message {
             Incoming::Request(request) => {
-                calls.spawn(answer(Arc::clone(core), lines.clone(), request.id, request.method, request.params));
+                calls.spawn(answer(
+                    Arc::clone(core),
+                    lines.clone(),
+                    request.id,
+                    request.method,
+                    request.params,
+                ));
             }
-            Incoming::Notification { method: name, params } if name == method::CANCELLED => {
+            Incoming::Notification {
+                method: name,
+                params,
+            } if name == method::CANCELLED => {
                 if let Some(id) = cancelled_request(&params) {
                     core.cancel(CALLER, &id);
                 }
             }
-            Incoming::Notification { method: name, params } => {
+            Incoming::Notification {
+                method: name,
+                params,
+            } => {
                 let core = Arc::clone(core);
                 calls.spawn(async move { core.notified(&name, &params).await });
             }
             Incoming::Answer(_) => {}
             Incoming::Unreadable(stray) => {
-                let error = JsonRpcError::new(PARSE_ERROR, format!("{}: {}", stray.reason, stray.excerpt));
+                let error =
+                    JsonRpcError::new(PARSE_ERROR, format!("{}: {}", stray.reason, stray.excerpt));
                 answer_later(calls, lines, jsonrpc::error_response(None, &error));
             }
         }
@@ -185,7 +216,13 @@ fn answer_later(calls: &mut JoinSet<()>, lines: &mpsc::Sender<Vec<u8>>, line: Ve
     });
 }
 
-async fn answer(core: Arc<Core>, lines: mpsc::Sender<Vec<u8>>, id: RequestId, name: String, params: Value) {
+async fn answer(
+    core: Arc<Core>,
+    lines: mpsc::Sender<Vec<u8>>,
+    id: RequestId,
+    name: String,
+    params: Value,
+) {
     let asked = Asked {
         caller: CALLER.into(),
         id: Some(id.clone()),
@@ -196,7 +233,11 @@ async fn answer(core: Arc<Core>, lines: mpsc::Sender<Vec<u8>>, id: RequestId, na
     };
     let notes = lines.clone();
     let send = move |note| {
-        if let Incoming::Notification { method: name, params: Value::Object(params) } = note {
+        if let Incoming::Notification {
+            method: name,
+            params: Value::Object(params),
+        } = note
+        {
             // At the bound the newest is dropped: nothing may wait here.
             let _ = notes.try_send(jsonrpc::notification(&name, &params));
         }

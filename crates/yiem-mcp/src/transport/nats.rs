@@ -62,7 +62,11 @@ impl NatsTransport {
     /// A way to the server of that configuration. Nothing is started yet.
     #[must_use]
     pub fn new(config: NatsConfig, env: Arc<dyn Env>) -> Self {
-        Self { config, env, open: Mutex::new(None) }
+        Self {
+            config,
+            env,
+            open: Mutex::new(None),
+        }
     }
 
     fn slot(&self) -> std::sync::MutexGuard<'_, Option<Arc<Open>>> {
@@ -70,7 +74,9 @@ impl NatsTransport {
     }
 
     fn current(&self) -> Result<Arc<Open>, McpError> {
-        self.slot().clone().ok_or_else(|| McpError::not_sent("there is no connection to the NATS server"))
+        self.slot()
+            .clone()
+            .ok_or_else(|| McpError::not_sent("there is no connection to the NATS server"))
     }
 }
 
@@ -104,7 +110,10 @@ impl Open {
             let Some(message) = message else {
                 return Err(match unreadable {
                     Some((error, _)) => error,
-                    None => self.link.health.lost("it was closed before the answer came"),
+                    None => self
+                        .link
+                        .health
+                        .lost("it was closed before the answer came"),
                 });
             };
             match self.take(&message, exchange, fetcher).await {
@@ -131,7 +140,11 @@ impl Open {
             return Ok(Some(Came::Nobody));
         }
         if message.payload.len() > MAX_MESSAGE {
-            return Err(fault::too_large("the answer", message.payload.len(), MAX_MESSAGE));
+            return Err(fault::too_large(
+                "the answer",
+                message.payload.len(),
+                MAX_MESSAGE,
+            ));
         }
         let answer = match self.codec.decode(&message.payload) {
             Decoded::Bytes => return taken(exchange, jsonrpc::read(&message.payload)),
@@ -143,9 +156,13 @@ impl Open {
                     // What lies there is the payload: bare, or wrapped once more.
                     match self.codec.decode(&bytes) {
                         Decoded::Bytes => return taken(exchange, jsonrpc::read(&bytes)),
-                        Decoded::Value(value, _) => return taken(exchange, jsonrpc::read_value(value)),
+                        Decoded::Value(value, _) => {
+                            return taken(exchange, jsonrpc::read_value(value));
+                        }
                         Decoded::Unreadable(why) => Err(McpError::unreadable(why)),
-                        Decoded::Link(..) => Err(McpError::unreadable("a linked payload is a link again")),
+                        Decoded::Link(..) => {
+                            Err(McpError::unreadable("a linked payload is a link again"))
+                        }
                     }
                 }
                 None => Err(McpError::protocol(format!(
@@ -167,9 +184,10 @@ enum Came {
 
 fn taken(exchange: &Exchange, messages: Vec<jsonrpc::Incoming>) -> Result<Option<Came>, McpError> {
     let unreadable = match messages.as_slice() {
-        [jsonrpc::Incoming::Unreadable(stray)] => {
-            Some(McpError::unreadable(format!("{}: {}", stray.reason, stray.excerpt)))
-        }
+        [jsonrpc::Incoming::Unreadable(stray)] => Some(McpError::unreadable(format!(
+            "{}: {}",
+            stray.reason, stray.excerpt
+        ))),
         _ => None,
     };
     match (exchange.take_all(messages), unreadable) {
@@ -184,12 +202,25 @@ fn taken(exchange: &Exchange, messages: Vec<jsonrpc::Incoming>) -> Result<Option
 
 /// A gateway that could not send its answer for its size says so in an error with both sizes.
 fn size_refusal(answer: &Answer) -> Option<McpError> {
-    let AnswerOutcome::Error(JsonRpcError { data: Some(data), .. }) = &answer.outcome else { return None };
+    let AnswerOutcome::Error(JsonRpcError {
+        data: Some(data), ..
+    }) = &answer.outcome
+    else {
+        return None;
+    };
     if data.get("reason")?.as_str()? != ANSWER_TOO_LARGE {
         return None;
     }
-    let number = |key: &str| data.get(key).and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok());
-    Some(fault::too_large("the answer", number("size")?, number("limit")?))
+    let number = |key: &str| {
+        data.get(key)
+            .and_then(Value::as_u64)
+            .and_then(|n| usize::try_from(n).ok())
+    };
+    Some(fault::too_large(
+        "the answer",
+        number("size")?,
+        number("limit")?,
+    ))
 }
 
 /// The last token of a reply subject; a cancellation finds it by the request's id.
@@ -205,7 +236,12 @@ fn reply_token(id: &RequestId) -> String {
     }
 }
 
-async fn publish(open: &Open, subject: &str, reply: Option<String>, body: Bytes) -> Result<(), McpError> {
+async fn publish(
+    open: &Open,
+    subject: &str,
+    reply: Option<String>,
+    body: Bytes,
+) -> Result<(), McpError> {
     let size = body.len();
     open.link.check_size("the request", size)?;
     let subject = subject.to_owned();
@@ -214,17 +250,25 @@ async fn publish(open: &Open, subject: &str, reply: Option<String>, body: Bytes)
         None => open.client().publish(subject, body).await,
     };
     published.map_err(|error| match error.kind() {
-        PublishErrorKind::MaxPayloadExceeded => fault::too_large("the request", size, open.client().max_payload()),
+        PublishErrorKind::MaxPayloadExceeded => {
+            fault::too_large("the request", size, open.client().max_payload())
+        }
         PublishErrorKind::InvalidSubject => McpError::config(error.to_string()),
-        _ => McpError::not_sent(format!("the connection to the NATS server is closed: {}", fault::innermost(&error))),
+        _ => McpError::not_sent(format!(
+            "the connection to the NATS server is closed: {}",
+            fault::innermost(&error)
+        )),
     })
 }
 
 #[async_trait]
 impl Transport for NatsTransport {
     fn profile(&self) -> TransportProfile {
-        TransportProfile { dialect: self.config.dialect, ..TransportProfile::detecting() }
-            .with_call_timeout(self.config.call_timeout)
+        TransportProfile {
+            dialect: self.config.dialect,
+            ..TransportProfile::detecting()
+        }
+        .with_call_timeout(self.config.call_timeout)
     }
 
     async fn open(&self, inbox: Inbox) -> Result<(), McpError> {
@@ -234,11 +278,23 @@ impl Transport for NatsTransport {
             None => {
                 let subjects = self.config.subjects()?;
                 let link = Link::connect(&self.config, Arc::clone(&self.env)).await?;
-                let broker = self.config.servers.first().map(|server| config::without_credentials(server));
-                let codec =
-                    Codec::new(self.config.codec.clone(), Arc::clone(&self.env), broker.as_deref().unwrap_or_default());
+                let broker = self
+                    .config
+                    .servers
+                    .first()
+                    .map(|server| config::without_credentials(server));
+                let codec = Codec::new(
+                    self.config.codec.clone(),
+                    Arc::clone(&self.env),
+                    broker.as_deref().unwrap_or_default(),
+                );
                 let inbox = link.client.new_inbox();
-                let open = Arc::new(Open { link, subjects, codec, inbox });
+                let open = Arc::new(Open {
+                    link,
+                    subjects,
+                    codec,
+                    inbox,
+                });
                 *self.slot() = Some(Arc::clone(&open));
                 open
             }
@@ -250,18 +306,35 @@ impl Transport for NatsTransport {
     async fn exchange(&self, exchange: Exchange) -> Result<Answer, McpError> {
         let open = self.current()?;
         let subject = open.subjects.of(&exchange.method);
-        let body = open.codec.encode(&exchange.method, exchange.body(), &subject);
+        let body = open
+            .codec
+            .encode(&exchange.method, exchange.body(), &subject);
         open.link.check_size("the request", body.len())?;
         let reply = open.reply_subject(&exchange.id);
-        let mut answers = open.client().subscribe(reply.clone()).await.map_err(|error| {
-            McpError::not_sent(format!("the connection to the NATS server is closed: {}", fault::innermost(&error)))
-        })?;
+        let mut answers = open
+            .client()
+            .subscribe(reply.clone())
+            .await
+            .map_err(|error| {
+                McpError::not_sent(format!(
+                    "the connection to the NATS server is closed: {}",
+                    fault::innermost(&error)
+                ))
+            })?;
         let connects = open.link.health.connects();
         let body = Bytes::from(body);
         let mut last_try = false;
         loop {
             publish(&open, &subject, Some(reply.clone()), body.clone()).await?;
-            match open.answer(&mut answers, &exchange, self.config.fetcher.as_ref(), &self.env).await? {
+            match open
+                .answer(
+                    &mut answers,
+                    &exchange,
+                    self.config.fetcher.as_ref(),
+                    &self.env,
+                )
+                .await?
+            {
                 Came::Answer(answer) => return Ok(answer),
                 // Nobody got the request, so sending it again is safe.
                 Came::Nobody if !last_try && open.link.health.is_unsettled(connects) => {
@@ -284,7 +357,9 @@ impl Transport for NatsTransport {
 
     fn trouble(&self, method: &str, waited: Duration) -> Option<String> {
         let open = self.slot().clone()?;
-        open.link.health.trouble(&open.subjects.of(method), &open.inbox, waited)
+        open.link
+            .health
+            .trouble(&open.subjects.of(method), &open.inbox, waited)
     }
 
     async fn close(&self) {
@@ -307,7 +382,9 @@ fn request_named_in(params: &Map<String, Value>) -> Option<RequestId> {
 
 impl fmt::Debug for NatsTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NatsTransport").field("config", &self.config).finish_non_exhaustive()
+        f.debug_struct("NatsTransport")
+            .field("config", &self.config)
+            .finish_non_exhaustive()
     }
 }
 

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 /// Where and for whom the gateway listens over HTTP. It speaks no TLS: put it behind something that does.
 #[derive(Clone)]
-pub struct HttpConfig {
+pub struct GatewayHttpConfig {
     pub(super) address: SocketAddr,
     pub(super) path: String,
     pub(super) origins: Vec<String>,
@@ -15,7 +15,7 @@ pub struct HttpConfig {
     pub(super) sessions: bool,
 }
 
-impl HttpConfig {
+impl GatewayHttpConfig {
     /// Listens at that address (port 0 takes a free one), at the path `/mcp`.
     ///
     /// At an address of loopback, only requests to this machine's own names and from pages of its own
@@ -37,7 +37,11 @@ impl HttpConfig {
     #[must_use]
     pub fn path(mut self, path: impl Into<String>) -> Self {
         let path = path.into();
-        self.path = if path.starts_with('/') { path } else { format!("/{path}") };
+        self.path = if path.starts_with('/') {
+            path
+        } else {
+            format!("/{path}")
+        };
         self
     }
 
@@ -77,9 +81,9 @@ impl HttpConfig {
     }
 }
 
-impl fmt::Debug for HttpConfig {
+impl fmt::Debug for GatewayHttpConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpConfig")
+        f.debug_struct("GatewayHttpConfig")
             .field("address", &self.address)
             .field("path", &self.path)
             .field("bearer_token", &self.bearer_token.as_ref().map(|_| "***"))

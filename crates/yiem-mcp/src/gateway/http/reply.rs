@@ -23,7 +23,9 @@ type Answer = Option<Result<Value, JsonRpcError>>;
 
 /// A JSON-RPC message as a server-sent event.
 pub(super) fn event(message: &[u8]) -> Bytes {
-    [b"event: message\ndata: ", message, b"\n\n"].concat().into()
+    [b"event: message\ndata: ", message, b"\n\n"]
+        .concat()
+        .into()
 }
 
 /// Calls that go on although their caller has left.
@@ -32,7 +34,9 @@ pub(super) struct Leftovers(Mutex<JoinSet<()>>);
 
 impl Leftovers {
     fn keep(&self, work: BoxFuture<'static, Answer>) {
-        let Ok(handle) = tokio::runtime::Handle::try_current() else { return };
+        let Ok(handle) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
         let mut set = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         while set.try_join_next().is_some() {}
         set.spawn_on(async move { drop(work.await) }, &handle);
@@ -53,7 +57,10 @@ pub(super) struct Answering {
 
 impl Answering {
     pub(super) fn new(work: BoxFuture<'static, Answer>, left: Option<Arc<Leftovers>>) -> Self {
-        Self { work: Some(work), left }
+        Self {
+            work: Some(work),
+            left,
+        }
     }
 }
 
@@ -61,7 +68,9 @@ impl Future for Answering {
     type Output = Answer;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answer> {
-        let Some(work) = &mut self.work else { return Poll::Ready(None) };
+        let Some(work) = &mut self.work else {
+            return Poll::Ready(None);
+        };
         let answer = ready!(work.as_mut().poll(cx));
         self.work = None;
         Poll::Ready(answer)
@@ -97,7 +106,15 @@ impl Stream {
         env: Arc<dyn Env>,
     ) -> Self {
         let quiet = env.sleep(KEEP_ALIVE_EVERY);
-        Self { first: Some(first), notes, answering: Some(answering), answer: None, id, env, quiet }
+        Self {
+            first: Some(first),
+            notes,
+            answering: Some(answering),
+            answer: None,
+            id,
+            env,
+            quiet,
+        }
     }
 
     fn next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
@@ -141,7 +158,10 @@ impl Body for Reply {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let next = match self.get_mut() {
             Self::Whole(bytes) => bytes.take(),
             Self::Stream(stream) => ready!(stream.next(cx)),
@@ -155,7 +175,9 @@ impl Body for Reply {
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Self::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
+            Self::Whole(bytes) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+            }
             Self::Stream(_) => SizeHint::default(),
         }
     }

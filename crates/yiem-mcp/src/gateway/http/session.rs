@@ -20,7 +20,10 @@ impl Sessions {
     pub(super) fn begin(&self, id: String, now: Duration) {
         let mut sessions = self.lock();
         if sessions.len() >= KEPT
-            && let Some(oldest) = sessions.iter().min_by_key(|(_, used)| **used).map(|(id, _)| id.clone())
+            && let Some(oldest) = sessions
+                .iter()
+                .min_by_key(|(_, used)| **used)
+                .map(|(id, _)| id.clone())
         {
             sessions.remove(&oldest);
         }

@@ -60,7 +60,9 @@ impl Codec {
 
     /// A request or notification as a body.
     pub(crate) fn encode(&self, method: &str, message: Vec<u8>, subject: &str) -> Vec<u8> {
-        let NatsCodec::Envelope(config) = &self.kind else { return message };
+        let NatsCodec::Envelope(config) = &self.kind else {
+            return message;
+        };
         let head = EnvelopeHead {
             correlation_id: self.env.new_id(IdKind::Message),
             msg_id: self.env.new_id(IdKind::Message),
@@ -72,20 +74,39 @@ impl Codec {
             broker_url: config.broker_url.clone(),
             ..EnvelopeHead::default()
         };
-        envelope::write(&head, &self.env.new_id(IdKind::Message), &message, &config.fileserver_url)
+        envelope::write(
+            &head,
+            &self.env.new_id(IdKind::Message),
+            &message,
+            &config.fileserver_url,
+        )
     }
 
     /// An answer to a message that came with that head, or without an envelope, as a body.
-    pub(crate) fn encode_answer(&self, asked: Option<&EnvelopeHead>, message: Vec<u8>, subject: &str) -> Vec<u8> {
+    pub(crate) fn encode_answer(
+        &self,
+        asked: Option<&EnvelopeHead>,
+        message: Vec<u8>,
+        subject: &str,
+    ) -> Vec<u8> {
         let Some(asked) = asked else { return message };
         let fallback = EnvelopeConfig::default();
         let config = match &self.kind {
             NatsCodec::Envelope(config) => config,
             NatsCodec::Plain => &fallback,
         };
-        let head =
-            asked.answered_by(config, self.env.new_id(IdKind::Message), self.env.now().to_string(), subject);
-        envelope::write(&head, &self.env.new_id(IdKind::Message), &message, &config.fileserver_url)
+        let head = asked.answered_by(
+            config,
+            self.env.new_id(IdKind::Message),
+            self.env.now().to_string(),
+            subject,
+        );
+        envelope::write(
+            &head,
+            &self.env.new_id(IdKind::Message),
+            &message,
+            &config.fileserver_url,
+        )
     }
 
     /// What a body holds.
@@ -121,5 +142,6 @@ pub(crate) enum Decoded {
 /// understood.
 fn looks_wrapped(bytes: &[u8]) -> bool {
     let head = &bytes[..bytes.len().min(4096)];
-    memchr::memmem::find(head, b"\"payloads\"").is_some() && memchr::memmem::find(head, b"\"jsonrpc\"").is_none()
+    memchr::memmem::find(head, b"\"payloads\"").is_some()
+        && memchr::memmem::find(head, b"\"jsonrpc\"").is_none()
 }

@@ -99,7 +99,10 @@ impl NatsConfig {
     /// A server at `subject`, reached through any of `servers` (`nats://HOST:PORT`, `tls://HOST:PORT`).
     ///
     /// The bare dialect, plain bodies, one subject, no credentials, 180 s a call (the seeds).
-    pub fn new(servers: impl IntoIterator<Item = impl Into<String>>, subject: impl Into<String>) -> Self {
+    pub fn new(
+        servers: impl IntoIterator<Item = impl Into<String>>,
+        subject: impl Into<String>,
+    ) -> Self {
         Self {
             servers: servers.into_iter().map(Into::into).collect(),
             subject: subject.into(),
@@ -133,7 +136,9 @@ impl NatsConfig {
             .ok_or_else(|| McpError::config("an address on NATS begins with nats:// or tls://"))?;
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, subject) = rest.split_once('/').ok_or_else(|| {
-            McpError::config("an address on NATS needs the subject of the server: nats://HOST:PORT/SUBJECT")
+            McpError::config(
+                "an address on NATS needs the subject of the server: nats://HOST:PORT/SUBJECT",
+            )
         })?;
         let tls = scheme != "nats";
         let mut auth = NatsAuth::None;
@@ -144,13 +149,16 @@ impl NatsConfig {
                 None => (None, place),
             };
             if host.is_empty() {
-                return Err(McpError::config("an address on NATS needs a host: nats://HOST:PORT/SUBJECT"));
+                return Err(McpError::config(
+                    "an address on NATS needs a host: nats://HOST:PORT/SUBJECT",
+                ));
             }
             if let Some(user) = user {
                 auth = match user.split_once(':') {
-                    Some((user, password)) => {
-                        NatsAuth::UserPassword { user: percent_decoded(user)?, password: percent_decoded(password)? }
-                    }
+                    Some((user, password)) => NatsAuth::UserPassword {
+                        user: percent_decoded(user)?,
+                        password: percent_decoded(password)?,
+                    },
                     None => NatsAuth::Token(percent_decoded(user)?),
                 };
             }
@@ -174,7 +182,11 @@ impl NatsConfig {
         let (fields, url) = match nats {
             Value::Object(fields) => (fields, fields.get("url").and_then(Value::as_str)),
             Value::String(url) => (entry, Some(url.as_str())),
-            _ => return Err(McpError::config("`nats` is neither an address nor an object")),
+            _ => {
+                return Err(McpError::config(
+                    "`nats` is neither an address nor an object",
+                ));
+            }
         };
         let mut url = match (url, fields.get("servers").and_then(Value::as_array)) {
             (Some(url), _) => url.to_owned(),
@@ -182,14 +194,21 @@ impl NatsConfig {
             (None, None) => return Err(McpError::config("`nats` needs a `url`: nats://HOST:PORT")),
         };
         let has_subject = url.split_once("://").is_some_and(|(_, rest)| {
-            rest.split('?').next().and_then(|rest| rest.split_once('/')).is_some_and(|(_, subject)| !subject.is_empty())
+            rest.split('?')
+                .next()
+                .and_then(|rest| rest.split_once('/'))
+                .is_some_and(|(_, subject)| !subject.is_empty())
         });
         if let Some(subject) = fields.get("subject").and_then(Value::as_str)
             && !has_subject
         {
             let (base, query) = url.split_once('?').unwrap_or((&url, ""));
             let base = base.trim_end_matches('/');
-            url = format!("{base}/{}{}{query}", subject.replace('%', "%25").replace('?', "%3F"), if query.is_empty() { "" } else { "?" });
+            url = format!(
+                "{base}/{}{}{query}",
+                subject.replace('%', "%25").replace('?', "%3F"),
+                if query.is_empty() { "" } else { "?" }
+            );
         }
         let mut config = Self::from_url(&url)?;
         for (key, value) in fields {
@@ -200,13 +219,22 @@ impl NatsConfig {
             };
             match key.as_str() {
                 // What was read above, and what is for every kind of server.
-                "url" | "subject" | "nats" | "name" | "type" | "transport" | "disabled" | "enabled" | "required"
-                | "timeout" | "timeoutMs" => {}
+                "url" | "subject" | "nats" | "name" | "type" | "transport" | "disabled"
+                | "enabled" | "required" | "timeout" | "timeoutMs" => {}
                 "token" => config.auth = NatsAuth::Token(value),
                 "nkey" => config.auth = NatsAuth::Nkey(value),
                 "user" | "password" => {
-                    let text = |key: &str| fields.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-                    config.auth = NatsAuth::UserPassword { user: text("user"), password: text("password") };
+                    let text = |key: &str| {
+                        fields
+                            .get(key)
+                            .and_then(Value::as_str)
+                            .unwrap_or_default()
+                            .to_owned()
+                    };
+                    config.auth = NatsAuth::UserPassword {
+                        user: text("user"),
+                        password: text("password"),
+                    };
                 }
                 key if std::ptr::eq(fields, entry) && !OPTIONS.contains(&key) => {}
                 key => config.set(key, value)?,
@@ -218,7 +246,9 @@ impl NatsConfig {
 
     fn set(&mut self, key: &str, value: String) -> Result<(), McpError> {
         let bad = |may_be: &str| {
-            McpError::config(format!("the option {key} of an address on NATS is `{value}`; it can be {may_be}"))
+            McpError::config(format!(
+                "the option {key} of an address on NATS is `{value}`; it can be {may_be}"
+            ))
         };
         match key {
             "codec" => match value.as_str() {
@@ -244,11 +274,19 @@ impl NatsConfig {
                     NatsAuth::UserEnv { password, .. } => password.take(),
                     _ => None,
                 };
-                self.auth = NatsAuth::UserEnv { user: value, password };
+                self.auth = NatsAuth::UserEnv {
+                    user: value,
+                    password,
+                };
             }
             "password_env" => match &mut self.auth {
                 NatsAuth::UserEnv { password, .. } => *password = Some(value),
-                _ => self.auth = NatsAuth::UserEnv { user: String::new(), password: Some(value) },
+                _ => {
+                    self.auth = NatsAuth::UserEnv {
+                        user: String::new(),
+                        password: Some(value),
+                    }
+                }
             },
             "inbox" => self.inbox_prefix = Some(value),
             "ca" => self.tls.ca_file = Some(value.into()),
@@ -259,7 +297,11 @@ impl NatsConfig {
                 "false" => self.tls.first = false,
                 _ => return Err(bad("true or false")),
             },
-            "timeout" => match value.parse::<f64>().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()) {
+            "timeout" => match value
+                .parse::<f64>()
+                .ok()
+                .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+            {
                 Some(timeout) if !timeout.is_zero() => self.call_timeout = timeout,
                 _ => return Err(bad("a number of seconds above 0")),
             },
@@ -303,7 +345,11 @@ impl NatsConfig {
     /// The same in another dialect. `Auto` is bare; modern is MCP as its revision of 2026-07-28 has it.
     #[must_use]
     pub fn with_dialect(mut self, dialect: DialectChoice) -> Self {
-        self.dialect = if dialect == DialectChoice::Auto { DialectChoice::Bare } else { dialect };
+        self.dialect = if dialect == DialectChoice::Auto {
+            DialectChoice::Bare
+        } else {
+            dialect
+        };
         self
     }
 
@@ -330,7 +376,11 @@ impl NatsConfig {
 
     /// The same with a certificate of its own, PEM files of certificate and key.
     #[must_use]
-    pub fn with_client_certificate(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+    pub fn with_client_certificate(
+        mut self,
+        certificate: impl Into<PathBuf>,
+        key: impl Into<PathBuf>,
+    ) -> Self {
         self.tls.client = Some((certificate.into(), key.into()));
         self
     }
@@ -387,7 +437,11 @@ impl NatsConfig {
 
     /// The servers as they may be shown: without credentials.
     pub(crate) fn shown_servers(&self) -> String {
-        let shown: Vec<String> = self.servers.iter().map(|server| without_credentials(server)).collect();
+        let shown: Vec<String> = self
+            .servers
+            .iter()
+            .map(|server| without_credentials(server))
+            .collect();
         shown.join(", ")
     }
 }
@@ -415,8 +469,23 @@ pub(crate) fn without_credentials(server: &str) -> String {
 
 /// The options of an address.
 const OPTIONS: [&str; 17] = [
-    "codec", "meta", "subjects", "creds", "user_env", "password_env", "token_env", "nkey_env", "inbox", "ca", "cert",
-    "key", "tls_first", "timeout", "sender_id", "sender_name", "fileserver",
+    "codec",
+    "meta",
+    "subjects",
+    "creds",
+    "user_env",
+    "password_env",
+    "token_env",
+    "nkey_env",
+    "inbox",
+    "ca",
+    "cert",
+    "key",
+    "tls_first",
+    "timeout",
+    "sender_id",
+    "sender_name",
+    "fileserver",
 ];
 
 /// Several servers as one address.
@@ -424,7 +493,9 @@ fn joined(servers: &[Value]) -> Result<String, McpError> {
     let mut scheme = "nats";
     let mut hosts = Vec::new();
     for server in servers {
-        let text = server.as_str().ok_or_else(|| McpError::config("`servers` of `nats` is no list of addresses"))?;
+        let text = server
+            .as_str()
+            .ok_or_else(|| McpError::config("`servers` of `nats` is no list of addresses"))?;
         let host = match text.split_once("://") {
             Some((given, host)) => {
                 if given != "nats" {
@@ -448,14 +519,20 @@ fn percent_decoded(text: &str) -> Result<String, McpError> {
             bytes.push(*first);
             continue;
         }
-        let code = tail.get(..2).and_then(|two| std::str::from_utf8(two).ok()).and_then(|two| u8::from_str_radix(two, 16).ok());
+        let code = tail
+            .get(..2)
+            .and_then(|two| std::str::from_utf8(two).ok())
+            .and_then(|two| u8::from_str_radix(two, 16).ok());
         let Some(code) = code else {
-            return Err(McpError::config("an address on NATS has a % without two hexadecimal digits after it; write %25 for %"));
+            return Err(McpError::config(
+                "an address on NATS has a % without two hexadecimal digits after it; write %25 for %",
+            ));
         };
         bytes.push(code);
         rest = &tail[2..];
     }
-    String::from_utf8(bytes).map_err(|_| McpError::config("an address on NATS is no UTF-8 once its %XX are read"))
+    String::from_utf8(bytes)
+        .map_err(|_| McpError::config("an address on NATS is no UTF-8 once its %XX are read"))
 }
 
 #[cfg(test)]

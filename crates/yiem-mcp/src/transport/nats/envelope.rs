@@ -8,8 +8,8 @@
 use crate::jsonrpc::excerpt;
 use base64::Engine as _;
 use base64::alphabet;
-use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
 use base64::engine::DecodePaddingMode;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::fmt;
@@ -73,7 +73,13 @@ pub struct EnvelopeHead {
 impl EnvelopeHead {
     /// The head of the answer to this message.
     #[must_use]
-    pub fn answered_by(&self, config: &EnvelopeConfig, msg_id: String, timestamp: String, send_to: &str) -> Self {
+    pub fn answered_by(
+        &self,
+        config: &EnvelopeConfig,
+        msg_id: String,
+        timestamp: String,
+        send_to: &str,
+    ) -> Self {
         Self {
             correlation_id: self.correlation_id.clone(),
             msg_id,
@@ -103,7 +109,12 @@ pub fn purpose(method: &str) -> String {
 
 /// Writes an envelope with `message`, the JSON-RPC message as bytes, as its one payload.
 #[must_use]
-pub fn write(head: &EnvelopeHead, payload_id: &str, message: &[u8], fileserver_url: &str) -> Vec<u8> {
+pub fn write(
+    head: &EnvelopeHead,
+    payload_id: &str,
+    message: &[u8],
+    fileserver_url: &str,
+) -> Vec<u8> {
     #[derive(Serialize)]
     struct Wire<'a> {
         correlation_id: &'a str,
@@ -132,7 +143,11 @@ pub fn write(head: &EnvelopeHead, payload_id: &str, message: &[u8], fileserver_u
         data: String,
         metadata: Map<String, Value>,
     }
-    let metadata = if fileserver_url.is_empty() { json!({}) } else { json!({"fileserver_url": fileserver_url}) };
+    let metadata = if fileserver_url.is_empty() {
+        json!({})
+    } else {
+        json!({"fileserver_url": fileserver_url})
+    };
     let wire = Wire {
         correlation_id: &head.correlation_id,
         msg_id: &head.msg_id,
@@ -206,7 +221,10 @@ fn error(what: impl Into<String>) -> EnvelopeError {
 /// There is no message in it; the text says what came.
 pub fn read(bytes: &[u8]) -> Result<Unwrapped, EnvelopeError> {
     let Some(value) = value_of(bytes) else {
-        return Err(error(format!("it is neither an envelope nor JSON: {}", excerpt(bytes))));
+        return Err(error(format!(
+            "it is neither an envelope nor JSON: {}",
+            excerpt(bytes)
+        )));
     };
     unwrap(value, DEPTH)
 }
@@ -216,21 +234,34 @@ fn value_of(bytes: &[u8]) -> Option<Value> {
     serde_json::from_slice(bytes)
         .or_else(|_| serde_json::from_str(&String::from_utf8_lossy(bytes)))
         .ok()
-        .or_else(|| std::str::from_utf8(bytes).ok().and_then(|text| value_in_text(text, DEPTH)))
+        .or_else(|| {
+            std::str::from_utf8(bytes)
+                .ok()
+                .and_then(|text| value_in_text(text, DEPTH))
+        })
 }
 
 fn unwrap(value: Value, depth: u8) -> Result<Unwrapped, EnvelopeError> {
     match value {
-        Value::Object(object) if object.contains_key("payloads") || object.contains_key("payload") => {
+        Value::Object(object)
+            if object.contains_key("payloads") || object.contains_key("payload") =>
+        {
             open(object, depth)
         }
         Value::Object(ref object) if is_message(object) => Ok(Unwrapped::Bare(value)),
-        Value::Array(ref items) if items.iter().any(|item| item.as_object().is_some_and(is_message)) => {
+        Value::Array(ref items)
+            if items
+                .iter()
+                .any(|item| item.as_object().is_some_and(is_message)) =>
+        {
             Ok(Unwrapped::Bare(value))
         }
         Value::String(text) if depth > 0 => match value_in_text(&text, depth) {
             Some(inner) => unwrap(inner, depth - 1),
-            None => Err(error(format!("a text is no envelope: {}", excerpt(text.as_bytes())))),
+            None => Err(error(format!(
+                "a text is no envelope: {}",
+                excerpt(text.as_bytes())
+            ))),
         },
         other => Err(error(format!(
             "it is neither an envelope nor a JSON-RPC message: {}",
@@ -240,12 +271,16 @@ fn unwrap(value: Value, depth: u8) -> Result<Unwrapped, EnvelopeError> {
 }
 
 fn is_message(object: &Map<String, Value>) -> bool {
-    ["jsonrpc", "result", "error", "method"].iter().any(|key| object.contains_key(*key))
+    ["jsonrpc", "result", "error", "method"]
+        .iter()
+        .any(|key| object.contains_key(*key))
 }
 
 fn open(mut object: Map<String, Value>, depth: u8) -> Result<Unwrapped, EnvelopeError> {
     let head = Box::new(read_head(&object));
-    let payloads = object.shift_remove("payloads").or_else(|| object.shift_remove("payload"));
+    let payloads = object
+        .shift_remove("payloads")
+        .or_else(|| object.shift_remove("payload"));
     let payloads = match payloads {
         Some(Value::Array(items)) if is_one_tuple(&items) => vec![Value::Array(items)],
         Some(Value::Array(items)) => items,
@@ -262,7 +297,8 @@ fn open(mut object: Map<String, Value>, depth: u8) -> Result<Unwrapped, Envelope
     for payload in payloads {
         if payload.is_link() {
             let Value::String(url) = payload.data else {
-                first_failure.get_or_insert_with(|| error("a payload is a link without an address"));
+                first_failure
+                    .get_or_insert_with(|| error("a payload is a link without an address"));
                 continue;
             };
             return Ok(Unwrapped::Link { head, url });
@@ -313,7 +349,8 @@ struct Payload {
 
 impl Payload {
     fn read(value: Value) -> Self {
-        let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text =
+            |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
         match value {
             // Name, data, kind: as the seeds hand payloads around in memory.
             Value::Array(mut items) if items.len() >= 2 && items[0].is_string() => Self {
@@ -322,13 +359,22 @@ impl Payload {
                 transport: String::new(),
                 data: items.swap_remove(1),
             },
-            Value::Object(mut object) if object.contains_key("data") || object.contains_key("transport") => Self {
-                name: text(object.get("dataname")),
-                kind: text(object.get("payload_type")),
-                transport: text(object.get("transport")),
-                data: object.shift_remove("data").unwrap_or_default(),
+            Value::Object(mut object)
+                if object.contains_key("data") || object.contains_key("transport") =>
+            {
+                Self {
+                    name: text(object.get("dataname")),
+                    kind: text(object.get("payload_type")),
+                    transport: text(object.get("transport")),
+                    data: object.shift_remove("data").unwrap_or_default(),
+                }
+            }
+            data => Self {
+                name: String::new(),
+                kind: String::new(),
+                transport: String::new(),
+                data,
             },
-            data => Self { name: String::new(), kind: String::new(), transport: String::new(), data },
         }
     }
 
@@ -338,24 +384,40 @@ impl Payload {
         }
         // One that forgot to say so.
         self.transport.is_empty()
-            && self.data.as_str().is_some_and(|data| data.starts_with("http://") || data.starts_with("https://"))
+            && self
+                .data
+                .as_str()
+                .is_some_and(|data| data.starts_with("http://") || data.starts_with("https://"))
     }
 
     fn message(self, depth: u8) -> Result<Value, EnvelopeError> {
-        let shown = if self.kind.is_empty() { String::new() } else { format!(" of type {}", self.kind) };
+        let shown = if self.kind.is_empty() {
+            String::new()
+        } else {
+            format!(" of type {}", self.kind)
+        };
         match self.data {
             Value::Object(object) => Ok(Value::Object(object)),
             Value::Array(items) => match bytes_of(&items) {
                 Some(bytes) => value_of(&bytes)
                     .and_then(|value| object_in(value, depth))
-                    .ok_or_else(|| error(format!("a payload{shown} is no JSON: {}", excerpt(&bytes)))),
+                    .ok_or_else(|| {
+                        error(format!("a payload{shown} is no JSON: {}", excerpt(&bytes)))
+                    }),
                 None => Ok(Value::Array(items)),
             },
             Value::String(text) => value_in_text(&text, depth)
                 .and_then(|value| object_in(value, depth))
-                .ok_or_else(|| error(format!("a payload{shown} is no JSON object: {}", shown_text(&text)))),
+                .ok_or_else(|| {
+                    error(format!(
+                        "a payload{shown} is no JSON object: {}",
+                        shown_text(&text)
+                    ))
+                }),
             Value::Null => Err(error(format!("a payload{shown} has no data"))),
-            other => Err(error(format!("a payload{shown} is no JSON object: {other}"))),
+            other => Err(error(format!(
+                "a payload{shown} is no JSON object: {other}"
+            ))),
         }
     }
 }
@@ -365,7 +427,10 @@ fn bytes_of(items: &[Value]) -> Option<Vec<u8>> {
     if items.is_empty() {
         return None;
     }
-    items.iter().map(|item| item.as_u64().and_then(|byte| u8::try_from(byte).ok())).collect()
+    items
+        .iter()
+        .map(|item| item.as_u64().and_then(|byte| u8::try_from(byte).ok()))
+        .collect()
 }
 
 /// An object or a list; also one that stands as text in a text.
@@ -402,7 +467,12 @@ fn from_base64(text: &str) -> Option<Vec<u8>> {
     const URL: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, LOOSE);
     let decode = |text: &str| {
         let url = text.bytes().any(|byte| byte == b'-' || byte == b'_');
-        if url { URL.decode(text) } else { PLAIN.decode(text) }.ok()
+        if url {
+            URL.decode(text)
+        } else {
+            PLAIN.decode(text)
+        }
+        .ok()
     };
     if text.bytes().any(|byte| byte.is_ascii_whitespace()) {
         let dense: String = text.chars().filter(|c| !c.is_ascii_whitespace()).collect();
@@ -414,7 +484,9 @@ fn from_base64(text: &str) -> Option<Vec<u8>> {
 /// What a text says, also when it is base64 of a text.
 fn shown_text(text: &str) -> String {
     match from_base64(text).and_then(|bytes| String::from_utf8(bytes).ok()) {
-        Some(plain) if !plain.is_empty() && !plain.chars().any(char::is_control) => excerpt(plain.as_bytes()),
+        Some(plain) if !plain.is_empty() && !plain.chars().any(char::is_control) => {
+            excerpt(plain.as_bytes())
+        }
         _ => excerpt(text.as_bytes()),
     }
 }

@@ -25,52 +25,76 @@ impl Denied {
         let at = low.find("permissions violation for ")?;
         let publish = low[at..].starts_with("permissions violation for publish");
         let subject = text.get(at..)?.split('"').nth(1)?.to_owned();
-        Some(Self { publish, subject, text: text.trim_matches('\'').to_owned() })
+        Some(Self {
+            publish,
+            subject,
+            text: text.trim_matches('\'').to_owned(),
+        })
     }
 
     /// Whether it explains that a request to `subject` with its answer under `inbox` got none.
     pub(crate) fn explains(&self, subject: &str, inbox: &str) -> bool {
-        if self.publish { self.subject == subject } else { self.subject.starts_with(inbox) }
+        if self.publish {
+            self.subject == subject
+        } else {
+            self.subject.starts_with(inbox)
+        }
     }
 }
 
 /// A failure to connect, as ours. `servers` is shown and must hold no credentials.
-pub(crate) fn of_connect(kind: ConnectErrorKind, servers: &str, source: impl StdError + Send + Sync + 'static) -> McpError {
+pub(crate) fn of_connect(
+    kind: ConnectErrorKind,
+    servers: &str,
+    source: impl StdError + Send + Sync + 'static,
+) -> McpError {
     let cause = innermost(&source);
     let error = match kind {
-        ConnectErrorKind::ServerParse => McpError::config(format!("no address of a NATS server: {servers}: {cause}")),
-        ConnectErrorKind::AuthorizationViolation => McpError::new(McpErrorKind::Unauthorized(format!(
-            "the NATS server at {servers} refused the credentials; check token, user, nkey or credentials file"
-        ))),
+        ConnectErrorKind::ServerParse => {
+            McpError::config(format!("no address of a NATS server: {servers}: {cause}"))
+        }
+        ConnectErrorKind::AuthorizationViolation => {
+            McpError::new(McpErrorKind::Unauthorized(format!(
+                "the NATS server at {servers} refused the credentials; check token, user, nkey or credentials file"
+            )))
+        }
         ConnectErrorKind::Authentication => McpError::new(McpErrorKind::Unauthorized(format!(
             "the credentials for the NATS server at {servers} cannot be used: {cause}"
         ))),
-        ConnectErrorKind::Dns => {
-            McpError::unreachable(format!("no NATS server at {servers}: the name has no address: {cause}"))
-        }
-        ConnectErrorKind::TimedOut => {
-            McpError::unreachable(format!("the NATS server at {servers} did not answer in time"))
-        }
-        ConnectErrorKind::Tls => {
-            McpError::unreachable(format!("no TLS connection to the NATS server at {servers}: {cause}"))
-        }
-        _ if is_about_tls(&cause) => {
-            McpError::unreachable(format!("no TLS connection to the NATS server at {servers}: {cause}"))
-        }
-        _ => McpError::unreachable(format!("no NATS server at {servers}: {cause}; check that it runs and the address")),
+        ConnectErrorKind::Dns => McpError::unreachable(format!(
+            "no NATS server at {servers}: the name has no address: {cause}"
+        )),
+        ConnectErrorKind::TimedOut => McpError::unreachable(format!(
+            "the NATS server at {servers} did not answer in time"
+        )),
+        ConnectErrorKind::Tls => McpError::unreachable(format!(
+            "no TLS connection to the NATS server at {servers}: {cause}"
+        )),
+        _ if is_about_tls(&cause) => McpError::unreachable(format!(
+            "no TLS connection to the NATS server at {servers}: {cause}"
+        )),
+        _ => McpError::unreachable(format!(
+            "no NATS server at {servers}: {cause}; check that it runs and the address"
+        )),
     };
     error.with_source(source)
 }
 
 fn is_about_tls(cause: &str) -> bool {
     let cause = cause.to_lowercase();
-    ["certificate", "tls", "unknownissuer"].iter().any(|word| cause.contains(word))
+    ["certificate", "tls", "unknownissuer"]
+        .iter()
+        .any(|word| cause.contains(word))
 }
 
 /// A message that is too large for the broker.
 pub(crate) fn too_large(what: &str, size: usize, limit: usize) -> McpError {
-    McpError::new(McpErrorKind::TooLarge { what: what.to_owned(), size: size as u64, limit: limit as u64 })
-        .with_note("the limit is the NATS server's max_payload")
+    McpError::new(McpErrorKind::TooLarge {
+        what: what.to_owned(),
+        size: size as u64,
+        limit: limit as u64,
+    })
+    .with_note("the limit is the NATS server's max_payload")
 }
 
 /// Nobody listens on the subject.

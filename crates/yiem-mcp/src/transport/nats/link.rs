@@ -39,7 +39,9 @@ impl Drop for Link {
 
 impl fmt::Debug for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Link").field("connected", &self.health.lock().connected).finish_non_exhaustive()
+        f.debug_struct("Link")
+            .field("connected", &self.health.lock().connected)
+            .finish_non_exhaustive()
     }
 }
 
@@ -61,7 +63,11 @@ impl Link {
             .max_reconnects(RECONNECTS)
             .reconnect_delay_callback(move |tries| {
                 // Nobody waits for it any more: the rest of the tries is used up at once.
-                if owned.load(Ordering::Relaxed) { pause(tries) } else { Duration::ZERO }
+                if owned.load(Ordering::Relaxed) {
+                    pause(tries)
+                } else {
+                    Duration::ZERO
+                }
             })
             .event_callback(move |event| {
                 let told = Arc::clone(&told);
@@ -72,15 +78,26 @@ impl Link {
             Some(prefix) => options.custom_inbox_prefix(checked_prefix(prefix)?),
             None => options,
         };
-        let client = options.connect(config.servers.as_slice()).await.map_err(|error| fault::of_connect(error.kind(), &servers, error))?;
+        let client = options
+            .connect(config.servers.as_slice())
+            .await
+            .map_err(|error| fault::of_connect(error.kind(), &servers, error))?;
         health.connected();
-        Ok(Self { client, health, alive })
+        Ok(Self {
+            client,
+            health,
+            alive,
+        })
     }
 
     /// Refuses a message that the broker would.
     pub(crate) fn check_size(&self, what: &str, size: usize) -> Result<(), McpError> {
         let limit = self.client.max_payload();
-        if size > limit { Err(fault::too_large(what, size, limit)) } else { Ok(()) }
+        if size > limit {
+            Err(fault::too_large(what, size, limit))
+        } else {
+            Ok(())
+        }
     }
 
     /// Whether it can still be used: connected, or on its way back.
@@ -93,7 +110,8 @@ impl Link {
 fn pause(tries: usize) -> Duration {
     match u32::try_from(tries.saturating_sub(2)) {
         _ if tries <= 1 => Duration::ZERO,
-        Ok(doublings) => (Duration::from_millis(50) * 2_u32.saturating_pow(doublings.min(10))).min(RECONNECT_PAUSE),
+        Ok(doublings) => (Duration::from_millis(50) * 2_u32.saturating_pow(doublings.min(10)))
+            .min(RECONNECT_PAUSE),
         Err(_) => RECONNECT_PAUSE,
     }
 }
@@ -109,8 +127,11 @@ fn ensure_crypto() {
 
 fn checked_prefix(prefix: &str) -> Result<String, McpError> {
     let prefix = prefix.trim_end_matches('.');
-    super::subject::Subjects::new(prefix, super::subject::SubjectStyle::Fixed)
-        .map_err(|_| McpError::config(format!("`{prefix}` cannot be the beginning of an inbox on NATS")))?;
+    super::subject::Subjects::new(prefix, super::subject::SubjectStyle::Fixed).map_err(|_| {
+        McpError::config(format!(
+            "`{prefix}` cannot be the beginning of an inbox on NATS"
+        ))
+    })?;
     Ok(prefix.to_owned())
 }
 
@@ -130,29 +151,49 @@ fn protected(mut options: ConnectOptions, config: &NatsConfig) -> ConnectOptions
     options
 }
 
-async fn authenticated(options: ConnectOptions, auth: &NatsAuth) -> Result<ConnectOptions, McpError> {
+async fn authenticated(
+    options: ConnectOptions,
+    auth: &NatsAuth,
+) -> Result<ConnectOptions, McpError> {
     Ok(match auth {
         NatsAuth::None => options,
         NatsAuth::Token(token) => options.token(token.clone()),
         NatsAuth::TokenEnv(name) => options.token(variable(name)?),
-        NatsAuth::UserPassword { user, password } => options.user_and_password(user.clone(), password.clone()),
-        NatsAuth::UserEnv { user, password: Some(password) } => {
-            options.user_and_password(variable(user)?, variable(password)?)
+        NatsAuth::UserPassword { user, password } => {
+            options.user_and_password(user.clone(), password.clone())
         }
-        NatsAuth::UserEnv { user: name, password: None } => {
+        NatsAuth::UserEnv {
+            user,
+            password: Some(password),
+        } => options.user_and_password(variable(user)?, variable(password)?),
+        NatsAuth::UserEnv {
+            user: name,
+            password: None,
+        } => {
             let both = variable(name)?;
             let (user, password) = both.split_once(':').ok_or_else(|| {
-                McpError::config(format!("the environment variable {name} must hold `user:password` for the NATS server"))
+                McpError::config(format!(
+                    "the environment variable {name} must hold `user:password` for the NATS server"
+                ))
             })?;
             options.user_and_password(user.to_owned(), password.to_owned())
         }
         NatsAuth::Nkey(seed) => options.nkey(seed.clone()),
         NatsAuth::NkeyEnv(name) => options.nkey(variable(name)?),
-        NatsAuth::CredentialsFile(path) => options.credentials_file(path).await.map_err(|error| {
-            McpError::config(format!("the credentials file {} cannot be read: {error}", path.display())).with_source(error)
-        })?,
+        NatsAuth::CredentialsFile(path) => {
+            options.credentials_file(path).await.map_err(|error| {
+                McpError::config(format!(
+                    "the credentials file {} cannot be read: {error}",
+                    path.display()
+                ))
+                .with_source(error)
+            })?
+        }
         NatsAuth::Credentials(text) => options.credentials(text).map_err(|error| {
-            McpError::config("the credentials for the NATS server are no text of a credentials file").with_source(error)
+            McpError::config(
+                "the credentials for the NATS server are no text of a credentials file",
+            )
+            .with_source(error)
         })?,
     })
 }
@@ -160,7 +201,9 @@ async fn authenticated(options: ConnectOptions, auth: &NatsAuth) -> Result<Conne
 fn variable(name: &str) -> Result<String, McpError> {
     match std::env::var(name) {
         Ok(value) if !value.trim().is_empty() => Ok(value.trim().to_owned()),
-        _ => Err(McpError::config(format!("the environment variable {name} with credentials for the NATS server is not set"))),
+        _ => Err(McpError::config(format!(
+            "the environment variable {name} with credentials for the NATS server is not set"
+        ))),
     }
 }
 
@@ -188,16 +231,27 @@ struct State {
 
 impl Health {
     pub(crate) fn new(env: Arc<dyn Env>, servers: String) -> Self {
-        Self { env, servers, state: Mutex::default(), changed: Notify::new(), on_end: Mutex::new(None) }
+        Self {
+            env,
+            servers,
+            state: Mutex::default(),
+            changed: Notify::new(),
+            on_end: Mutex::new(None),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.state
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// Says whom to tell when the connection is given up.
     pub(crate) fn on_end(&self, tell: impl Fn(McpError) + Send + 'static) {
-        *self.on_end.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(Box::new(tell));
+        *self
+            .on_end
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner) = Some(Box::new(tell));
     }
 
     pub(crate) fn connected(&self) {
@@ -223,7 +277,8 @@ impl Health {
                 state.lost_at = Some(now);
             }
             Event::ServerError(ServerError::AuthorizationViolation) => {
-                self.lock().last_error = Some((now, "the NATS server refused the credentials".into()));
+                self.lock().last_error =
+                    Some((now, "the NATS server refused the credentials".into()));
             }
             Event::ServerError(ServerError::Other(text)) => match Denied::read(text) {
                 Some(denied) => {
@@ -233,12 +288,16 @@ impl Health {
                     }
                     state.denied.push_back((now, denied));
                 }
-                None => self.lock().last_error = Some((now, format!("the NATS server said: {text}"))),
+                None => {
+                    self.lock().last_error = Some((now, format!("the NATS server said: {text}")))
+                }
             },
             Event::ServerError(ServerError::SlowConsumer(_)) | Event::SlowConsumer(_) => {
                 self.lock().overflowed_at = Some(now);
             }
-            Event::ClientError(ClientError::MaxReconnects) => self.give_up("every try to connect again failed"),
+            Event::ClientError(ClientError::MaxReconnects) => {
+                self.give_up("every try to connect again failed")
+            }
             Event::ClientError(error) => self.lock().last_error = Some((now, error.to_string())),
             Event::Closed => self.give_up("the connection was closed"),
             Event::LameDuckMode | Event::Draining => {}
@@ -254,7 +313,10 @@ impl Health {
         state.connected = false;
         drop(state);
         self.changed.notify_waiters();
-        let tell = self.on_end.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let tell = self
+            .on_end
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(tell) = &*tell {
             tell(self.lost(why));
         }
@@ -262,7 +324,10 @@ impl Health {
 
     /// The error of a connection that is gone.
     pub(crate) fn lost(&self, why: &str) -> McpError {
-        let error = McpError::lost(format!("the connection to the NATS server at {} is gone: {why}", self.servers));
+        let error = McpError::lost(format!(
+            "the connection to the NATS server at {} is gone: {why}",
+            self.servers
+        ));
         match &self.lock().last_error {
             Some((_, text)) => error.with_note(text.clone()),
             None => error,
@@ -280,7 +345,8 @@ impl Health {
         let state = self.lock();
         !state.connected
             || state.connects != connects
-            || (state.connects > 1 && self.env.elapsed().saturating_sub(state.connected_at) < SETTLING)
+            || (state.connects > 1
+                && self.env.elapsed().saturating_sub(state.connected_at) < SETTLING)
     }
 
     /// Ends when the connection has been back long enough for the other side to be back too.
@@ -292,9 +358,9 @@ impl Health {
                 if state.given_up {
                     return;
                 }
-                state
-                    .connected
-                    .then(|| SETTLING.saturating_sub(self.env.elapsed().saturating_sub(state.connected_at)))
+                state.connected.then(|| {
+                    SETTLING.saturating_sub(self.env.elapsed().saturating_sub(state.connected_at))
+                })
             };
             match rest {
                 Some(Duration::ZERO) => return,
@@ -308,7 +374,10 @@ impl Health {
     #[cfg(feature = "gateway")]
     pub(crate) fn denied_subscription(&self, subject: &str) -> Option<String> {
         let state = self.lock();
-        let denied = state.denied.iter().find(|(_, denied)| !denied.publish && denied.subject == subject);
+        let denied = state
+            .denied
+            .iter()
+            .find(|(_, denied)| !denied.publish && denied.subject == subject);
         denied.map(|(_, denied)| denied.text.clone())
     }
 
@@ -320,13 +389,28 @@ impl Health {
         let since = now.saturating_sub(waited + Duration::from_secs(1));
         let state = self.lock();
         let mut known = Vec::new();
-        if let Some((_, denied)) = state.denied.iter().rev().find(|(_, denied)| denied.explains(subject, inbox)) {
-            known.push(format!("the NATS server refused a permission: {}", denied.text));
+        if let Some((_, denied)) = state
+            .denied
+            .iter()
+            .rev()
+            .find(|(_, denied)| denied.explains(subject, inbox))
+        {
+            known.push(format!(
+                "the NATS server refused a permission: {}",
+                denied.text
+            ));
         }
-        let error = state.last_error.as_ref().filter(|(at, _)| *at >= since).map(|(_, text)| text.as_str());
+        let error = state
+            .last_error
+            .as_ref()
+            .filter(|(at, _)| *at >= since)
+            .map(|(_, text)| text.as_str());
         let because = error.map(|text| format!(": {text}")).unwrap_or_default();
         if !state.connected {
-            known.push(format!("the connection to the NATS server at {} is lost and not yet back{because}", self.servers));
+            known.push(format!(
+                "the connection to the NATS server at {} is lost and not yet back{because}",
+                self.servers
+            ));
         } else if state.lost_at.is_some_and(|at| at >= since) {
             known.push(format!(
                 "the connection to the NATS server at {} was lost in the meantime and is back{because}",
@@ -344,7 +428,9 @@ impl Health {
 
 impl fmt::Debug for Health {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Health").field("state", &*self.lock()).finish_non_exhaustive()
+        f.debug_struct("Health")
+            .field("state", &*self.lock())
+            .finish_non_exhaustive()
     }
 }
 

@@ -39,7 +39,9 @@ impl Subjects {
         check(subject)?;
         Ok(Self(match style {
             SubjectStyle::Fixed => Kind::Fixed(subject.to_owned()),
-            SubjectStyle::ByMethod if subject.contains(INFIX) => Kind::ByMethod { base: subject.to_owned() },
+            SubjectStyle::ByMethod if subject.contains(INFIX) => Kind::ByMethod {
+                base: subject.to_owned(),
+            },
             SubjectStyle::ByMethod => {
                 let (prefix, id) = subject.rsplit_once('.').unwrap_or(("mcp", subject));
                 return Self::by_method(prefix, id);
@@ -53,7 +55,9 @@ impl Subjects {
     /// As [`Subjects::new`]; and the id has a dot.
     pub fn by_method(prefix: &str, id: &str) -> Result<Self, McpError> {
         if id.contains('.') {
-            return Err(McpError::config(format!("the id `{id}` of a server on NATS must be one token, without a dot")));
+            return Err(McpError::config(format!(
+                "the id `{id}` of a server on NATS must be one token, without a dot"
+            )));
         }
         let base = format!("{prefix}{INFIX}{id}");
         check(&base)?;
@@ -102,10 +106,23 @@ fn tokens(method: &str) -> String {
         .split(['/', '.'])
         .filter(|token| !token.is_empty())
         .map(|token| {
-            token.chars().map(|c| if c.is_whitespace() || c.is_control() || c == '*' || c == '>' { '_' } else { c }).collect()
+            token
+                .chars()
+                .map(|c| {
+                    if c.is_whitespace() || c.is_control() || c == '*' || c == '>' {
+                        '_'
+                    } else {
+                        c
+                    }
+                })
+                .collect()
         })
         .collect();
-    if tokens.is_empty() { "_".to_owned() } else { tokens.join(".") }
+    if tokens.is_empty() {
+        "_".to_owned()
+    } else {
+        tokens.join(".")
+    }
 }
 
 /// Refuses what cannot be published to.
@@ -121,7 +138,9 @@ fn check(subject: &str) -> Result<(), McpError> {
     } else {
         return Ok(());
     };
-    Err(McpError::config(format!("`{subject}` is no subject for a server on NATS: {why}")))
+    Err(McpError::config(format!(
+        "`{subject}` is no subject for a server on NATS: {why}"
+    )))
 }
 
 #[cfg(test)]

@@ -40,7 +40,8 @@ fn what_is_written_has_every_field_and_the_message_in_base64() {
         broker_url: "nats://h:4222".into(),
         ..EnvelopeHead::default()
     };
-    let written: Value = serde_json::from_slice(&write(&head, "p", br#"{"a":1}"#, "http://files")).expect("JSON");
+    let written: Value =
+        serde_json::from_slice(&write(&head, "p", br#"{"a":1}"#, "http://files")).expect("JSON");
     let expected = json!({
         "correlation_id": "c", "msg_id": "m", "timestamp": "2026-11-30T00:00:00.000Z",
         "send_to": "mcp.weather", "msg_purpose": "mcp_tools_list", "sender_name": "yiem",
@@ -51,8 +52,14 @@ fn what_is_written_has_every_field_and_the_message_in_base64() {
             "transport": "direct", "encoding": "base64", "size": 7, "data": "eyJhIjoxfQ==", "metadata": {}}],
     });
     assert_eq!(written, expected);
-    assert_eq!(written.as_object().map(|o| o.keys().cloned().collect::<Vec<_>>()),
-        expected.as_object().map(|o| o.keys().cloned().collect::<Vec<_>>()));
+    assert_eq!(
+        written
+            .as_object()
+            .map(|o| o.keys().cloned().collect::<Vec<_>>()),
+        expected
+            .as_object()
+            .map(|o| o.keys().cloned().collect::<Vec<_>>())
+    );
 }
 
 #[test]
@@ -66,20 +73,52 @@ fn purposes_are_the_seeds_words() {
 fn a_payload_is_read_in_every_form_whatever_its_encoding_says() {
     let base64 = STANDARD.encode(ANSWER);
     let padless = base64.trim_end_matches('=').to_owned();
-    let broken: String = base64.as_bytes().chunks(20).map(|c| format!("{}\\n", String::from_utf8_lossy(c))).collect();
+    let broken: String = base64
+        .as_bytes()
+        .chunks(20)
+        .map(|c| format!("{}\\n", String::from_utf8_lossy(c)))
+        .collect();
     let text = serde_json::to_string(ANSWER).expect("text");
     let twice = serde_json::to_string(&text).expect("text");
     let bytes = serde_json::to_string(ANSWER.as_bytes()).expect("list");
-    let forms = [ANSWER.to_owned(), format!("\"{base64}\""), format!("\"{padless}\""), format!("\"{broken}\""), text, twice, bytes];
+    let forms = [
+        ANSWER.to_owned(),
+        format!("\"{base64}\""),
+        format!("\"{padless}\""),
+        format!("\"{broken}\""),
+        text,
+        twice,
+        bytes,
+    ];
     for form in &forms {
-        for encoding in [r#""encoding":"base64","#, r#""encoding":"json","#, r#""encoding":"none","#, r#""encoding":7,"#, ""] {
-            for kind in [r#""payload_type":"dictionary","#, r#""payload_type":"jsontable","#, ""] {
-                let payload = format!(r#"{{{encoding}{kind}"dataname":"payload","transport":"direct","data":{form}}}"#);
+        for encoding in [
+            r#""encoding":"base64","#,
+            r#""encoding":"json","#,
+            r#""encoding":"none","#,
+            r#""encoding":7,"#,
+            "",
+        ] {
+            for kind in [
+                r#""payload_type":"dictionary","#,
+                r#""payload_type":"jsontable","#,
+                "",
+            ] {
+                let payload = format!(
+                    r#"{{{encoding}{kind}"dataname":"payload","transport":"direct","data":{form}}}"#
+                );
                 assert_eq!(message_of(&with_payload(&payload)), answer(), "{payload}");
             }
         }
-        assert_eq!(message_of(&with_payload(&format!(r#"{{"data":{form}}}"#))), answer());
-        assert_eq!(message_of(&with_payload(&format!(r#"["payload",{form},"dictionary"]"#))), answer());
+        assert_eq!(
+            message_of(&with_payload(&format!(r#"{{"data":{form}}}"#))),
+            answer()
+        );
+        assert_eq!(
+            message_of(&with_payload(&format!(
+                r#"["payload",{form},"dictionary"]"#
+            ))),
+            answer()
+        );
     }
 }
 
@@ -87,9 +126,15 @@ fn a_payload_is_read_in_every_form_whatever_its_encoding_says() {
 fn the_url_safe_alphabet_is_read_too() {
     let text = r#"{"jsonrpc":"2.0","id":1,"result":"???>>>~~~ü"}"#;
     let data = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(text);
-    assert!(data.contains('-') || data.contains('_'), "the case is one: {data}");
+    assert!(
+        data.contains('-') || data.contains('_'),
+        "the case is one: {data}"
+    );
     let value: Value = serde_json::from_str(text).expect("JSON");
-    assert_eq!(message_of(&with_payload(&format!(r#"{{"data":"{data}"}}"#))), value);
+    assert_eq!(
+        message_of(&with_payload(&format!(r#"{{"data":"{data}"}}"#))),
+        value
+    );
 }
 
 #[test]
@@ -99,9 +144,14 @@ fn missing_and_extra_fields_and_unknown_purposes_are_accepted() {
     let odd = format!(
         r#"{{"msg_purpose":"whatever","version":9,"metadata":null,"sender_id":12,"x":{{}},"payloads":[{{"extra":[1],"data":{ANSWER},"size":-1}}]}}"#
     );
-    let Ok(Unwrapped::Message { head, message }) = read(odd.as_bytes()) else { panic!("not read") };
+    let Ok(Unwrapped::Message { head, message }) = read(odd.as_bytes()) else {
+        panic!("not read")
+    };
     assert_eq!(message, answer());
-    assert_eq!((head.msg_purpose.as_str(), head.sender_id.as_str()), ("whatever", "12"));
+    assert_eq!(
+        (head.msg_purpose.as_str(), head.sender_id.as_str()),
+        ("whatever", "12")
+    );
 }
 
 #[test]
@@ -110,17 +160,32 @@ fn the_payload_named_payload_is_meant_and_others_are_asked_in_order() {
         r#"{{"payloads":[{{"dataname":"note","data":"hello"}},{{"dataname":"other","data":{{"x":1}}}},{{"dataname":"payload","data":{ANSWER}}}]}}"#
     );
     assert_eq!(message_of(&several), answer());
-    let unnamed = format!(r#"{{"payloads":[{{"dataname":"note","data":"hello"}},{{"data":{ANSWER}}}]}}"#);
+    let unnamed =
+        format!(r#"{{"payloads":[{{"dataname":"note","data":"hello"}},{{"data":{ANSWER}}}]}}"#);
     assert_eq!(message_of(&unnamed), answer());
     let single = format!(r#"{{"payloads":{{"dataname":"payload","data":{ANSWER}}}}}"#);
     assert_eq!(message_of(&single), answer());
-    assert_eq!(message_of(&format!(r#"{{"payloads":["payload",{ANSWER},"dictionary"]}}"#)), answer());
+    assert_eq!(
+        message_of(&format!(
+            r#"{{"payloads":["payload",{ANSWER},"dictionary"]}}"#
+        )),
+        answer()
+    );
 }
 
 #[test]
 fn a_message_without_an_envelope_is_accepted() {
-    for bytes in [ANSWER.to_owned(), format!("\u{feff}{ANSWER}"), serde_json::to_string(ANSWER).expect("text"), STANDARD.encode(ANSWER)] {
-        assert_eq!(read(bytes.as_bytes()), Ok(Unwrapped::Bare(answer())), "{bytes}");
+    for bytes in [
+        ANSWER.to_owned(),
+        format!("\u{feff}{ANSWER}"),
+        serde_json::to_string(ANSWER).expect("text"),
+        STANDARD.encode(ANSWER),
+    ] {
+        assert_eq!(
+            read(bytes.as_bytes()),
+            Ok(Unwrapped::Bare(answer())),
+            "{bytes}"
+        );
     }
 }
 
@@ -151,10 +216,19 @@ fn what_holds_no_message_is_refused_in_words() {
     for (envelope, words) in [
         (r#"{"payloads":[]}"#, "no payload"),
         (r#"{"payloads":null}"#, "no payload"),
-        (r#"{"payloads":[{"dataname":"payload","payload_type":"text","data":"boom"}]}"#, "boom"),
-        (r#"{"payloads":[{"payload_type":"text","data":"dGhlIHNlcnZlciBpcyBkb3du"}]}"#, "the server is down"),
+        (
+            r#"{"payloads":[{"dataname":"payload","payload_type":"text","data":"boom"}]}"#,
+            "boom",
+        ),
+        (
+            r#"{"payloads":[{"payload_type":"text","data":"dGhlIHNlcnZlciBpcyBkb3du"}]}"#,
+            "the server is down",
+        ),
         (r#"{"payloads":[{"transport":"direct"}]}"#, "no data"),
-        (r#"{"payloads":[{"transport":"link"}]}"#, "without an address"),
+        (
+            r#"{"payloads":[{"transport":"link"}]}"#,
+            "without an address",
+        ),
         (r#"{"payloads":[{"data":17}]}"#, "no JSON object"),
         ("hello", "neither an envelope nor JSON"),
         ("", "neither an envelope nor JSON"),
@@ -178,14 +252,33 @@ fn texts_in_texts_have_an_end() {
 #[test]
 fn an_answer_goes_back_to_whom_it_came_from() {
     let asked = EnvelopeHead {
-        correlation_id: "c".into(), msg_id: "m1".into(), sender_id: "a".into(), sender_name: "A".into(),
-        msg_purpose: "mcp_tool_call".into(), ..EnvelopeHead::default()
+        correlation_id: "c".into(),
+        msg_id: "m1".into(),
+        sender_id: "a".into(),
+        sender_name: "A".into(),
+        msg_purpose: "mcp_tool_call".into(),
+        ..EnvelopeHead::default()
     };
-    let config = EnvelopeConfig { sender_id: "b".into(), ..EnvelopeConfig::default() };
+    let config = EnvelopeConfig {
+        sender_id: "b".into(),
+        ..EnvelopeConfig::default()
+    };
     let answer = asked.answered_by(&config, "m2".into(), "t".into(), "_INBOX.x");
-    assert_eq!((answer.correlation_id.as_str(), answer.reply_to_msg_id.as_str()), ("c", "m1"));
-    assert_eq!((answer.receiver_id.as_str(), answer.sender_id.as_str()), ("a", "b"));
-    assert_eq!((answer.msg_id.as_str(), answer.send_to.as_str()), ("m2", "_INBOX.x"));
+    assert_eq!(
+        (
+            answer.correlation_id.as_str(),
+            answer.reply_to_msg_id.as_str()
+        ),
+        ("c", "m1")
+    );
+    assert_eq!(
+        (answer.receiver_id.as_str(), answer.sender_id.as_str()),
+        ("a", "b")
+    );
+    assert_eq!(
+        (answer.msg_id.as_str(), answer.send_to.as_str()),
+        ("m2", "_INBOX.x")
+    );
 }
 
 proptest! {

@@ -21,7 +21,8 @@ impl Env for Clock {
         Duration::from_secs(self.0.load(Ordering::Relaxed))
     }
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
-        self.0.fetch_add(duration.as_secs().max(1), Ordering::Relaxed);
+        self.0
+            .fetch_add(duration.as_secs().max(1), Ordering::Relaxed);
         Box::pin(std::future::ready(()))
     }
     fn new_id(&self, _: IdKind) -> String {
@@ -64,13 +65,23 @@ fn the_first_connection_counts_once_whoever_tells_of_it_first() {
 fn a_lost_connection_is_told_with_its_own_error() {
     let (clock, health) = health();
     health.event(&Event::Disconnected);
-    health.event(&Event::ClientError(ClientError::Other("connection refused".into())));
+    health.event(&Event::ClientError(ClientError::Other(
+        "connection refused".into(),
+    )));
     clock.forward(30);
     let text = trouble(&health).expect("known");
-    assert!(text.contains("nats://h:1") && text.contains("not yet back") && text.contains("connection refused"), "{text}");
+    assert!(
+        text.contains("nats://h:1")
+            && text.contains("not yet back")
+            && text.contains("connection refused"),
+        "{text}"
+    );
     health.event(&Event::Connected);
     let text = trouble(&health).expect("known");
-    assert!(text.contains("in the meantime") && text.contains("connection refused"), "{text}");
+    assert!(
+        text.contains("in the meantime") && text.contains("connection refused"),
+        "{text}"
+    );
     clock.forward(120);
     assert_eq!(trouble(&health), None, "what is long over explains nothing");
 }
@@ -78,9 +89,15 @@ fn a_lost_connection_is_told_with_its_own_error() {
 #[test]
 fn a_refused_permission_explains_only_what_it_is_about() {
     let (clock, health) = health();
-    health.event(&Event::ServerError(ServerError::Other(r#"Permissions Violation for Publish to "mcp.w""#.into())));
+    health.event(&Event::ServerError(ServerError::Other(
+        r#"Permissions Violation for Publish to "mcp.w""#.into(),
+    )));
     clock.forward(300);
-    assert!(trouble(&health).expect("known").contains("Permissions Violation for Publish"));
+    assert!(
+        trouble(&health)
+            .expect("known")
+            .contains("Permissions Violation for Publish")
+    );
     assert_eq!(health.trouble("mcp.other", "_INBOX.a", MINUTE), None);
 }
 
@@ -117,17 +134,26 @@ fn a_connection_that_is_given_up_is_told_once() {
     let heard = Arc::clone(&told);
     health.on_end(move |error| heard.lock().unwrap().push(error.to_string()));
     health.event(&Event::Disconnected);
-    health.event(&Event::ClientError(ClientError::Other("connection refused".into())));
+    health.event(&Event::ClientError(ClientError::Other(
+        "connection refused".into(),
+    )));
     health.event(&Event::ClientError(ClientError::MaxReconnects));
     health.event(&Event::Closed);
     let told = told.lock().unwrap();
     assert_eq!(told.len(), 1);
-    assert!(told[0].contains("every try") && told[0].contains("connection refused"), "{}", told[0]);
+    assert!(
+        told[0].contains("every try") && told[0].contains("connection refused"),
+        "{}",
+        told[0]
+    );
 }
 
 #[test]
 fn pauses_grow_to_a_bound() {
     let pauses: Vec<u128> = (0..12).map(|tries| pause(tries).as_millis()).collect();
-    assert_eq!(pauses, [0, 0, 50, 100, 200, 400, 800, 1600, 3200, 4000, 4000, 4000]);
+    assert_eq!(
+        pauses,
+        [0, 0, 50, 100, 200, 400, 800, 1600, 3200, 4000, 4000, 4000]
+    );
     assert_eq!(pause(usize::MAX), RECONNECT_PAUSE);
 }

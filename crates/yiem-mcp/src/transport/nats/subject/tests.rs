@@ -3,13 +3,18 @@
 use super::*;
 
 fn of(subject: &str, style: SubjectStyle, method: &str) -> String {
-    Subjects::new(subject, style).expect("a good subject").of(method)
+    Subjects::new(subject, style)
+        .expect("a good subject")
+        .of(method)
 }
 
 #[test]
 fn a_fixed_subject_takes_every_method() {
     for method in ["tools/list", "tools/call", "notifications/cancelled"] {
-        assert_eq!(of("mcp.weather", SubjectStyle::Fixed, method), "mcp.weather");
+        assert_eq!(
+            of("mcp.weather", SubjectStyle::Fixed, method),
+            "mcp.weather"
+        );
     }
     let subjects = Subjects::new("mcp.weather", SubjectStyle::Fixed).expect("good");
     assert_eq!(subjects.for_requests(), "mcp.weather");
@@ -18,11 +23,24 @@ fn a_fixed_subject_takes_every_method() {
 #[test]
 fn by_method_the_slash_becomes_a_dot() {
     let by_method = SubjectStyle::ByMethod;
-    assert_eq!(of("acme.weather", by_method, "tools/list"), "acme.v1.server.weather.tools.list");
-    assert_eq!(of("a.b.weather", by_method, "server/discover"), "a.b.v1.server.weather.server.discover");
-    assert_eq!(of("weather", by_method, "ping"), "mcp.v1.server.weather.ping");
     assert_eq!(
-        of("acme.v1.server.weather", by_method, "notifications/cancelled"),
+        of("acme.weather", by_method, "tools/list"),
+        "acme.v1.server.weather.tools.list"
+    );
+    assert_eq!(
+        of("a.b.weather", by_method, "server/discover"),
+        "a.b.v1.server.weather.server.discover"
+    );
+    assert_eq!(
+        of("weather", by_method, "ping"),
+        "mcp.v1.server.weather.ping"
+    );
+    assert_eq!(
+        of(
+            "acme.v1.server.weather",
+            by_method,
+            "notifications/cancelled"
+        ),
         "acme.v1.server.weather.notifications.cancelled"
     );
     let subjects = Subjects::new("acme.weather", by_method).expect("good");
