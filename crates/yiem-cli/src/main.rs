@@ -5,10 +5,14 @@
 
 mod args;
 mod command;
+mod conversation;
 mod demo;
+mod endpoint;
 mod failure;
+mod interrupt;
 mod screen;
 mod sources;
+mod watch;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -43,6 +47,8 @@ fn main() -> ExitCode {
 async fn run(cli: Cli) -> Result<(), Failure> {
     let shared = &cli.shared;
     match &cli.command {
+        Command::Run(args) => command::run::run(args, shared).await,
+        Command::Chat => command::chat::run(shared).await,
         Command::Tools(args) => or_interrupted(command::tools::run(args, shared)).await,
         Command::Call(args) => or_interrupted(command::call::run(args, shared)).await,
         _ => Err(Failure::new("not there yet")),
@@ -51,9 +57,10 @@ async fn run(cli: Cli) -> Result<(), Failure> {
 
 /// Runs until it is done or the user ends it; what was begun is dropped then.
 async fn or_interrupted(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+    let mut interrupts = interrupt::Interrupts::listen()?;
     tokio::select! {
         done = work => done,
-        _ = tokio::signal::ctrl_c() => Err(Failure::interrupted()),
+        () = interrupts.next() => Err(Failure::interrupted()),
     }
 }
 

@@ -9,8 +9,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 use yiem::tools::{RegisteredTool, ToolCatalog};
 use yiem::{
-    CancelToken, Content, Env, IdKind, JsonObject, SystemEnv, ToolArguments, ToolContext,
-    ToolOutput,
+    CancelToken, Content, IdKind, JsonObject, SystemEnv, ToolArguments, ToolContext, ToolOutput,
 };
 
 use crate::args::{CallArgs, Shared};

@@ -87,7 +87,7 @@ fn as_json(tool: &RegisteredTool) -> Value {
 }
 
 /// Name, source and description in columns; cut to the width of a terminal, if it is one.
-fn table(tools: &[Arc<RegisteredTool>], style: Style, width: Option<usize>) -> String {
+pub(crate) fn table(tools: &[Arc<RegisteredTool>], style: Style, width: Option<usize>) -> String {
     if tools.is_empty() {
         return "no tools\n".into();
     }

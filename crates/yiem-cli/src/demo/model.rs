@@ -5,8 +5,8 @@
 
 use serde_json::json;
 use yiem::{
-    AssistantContent, ChatEvent, ChatModel, ChatRequest, ChatStream, History, Message, ModelInfo,
-    ReplyInfo, StopReason, ToolArguments, ToolCall, ToolResultMessage, Usage,
+    ChatEvent, ChatModel, ChatRequest, ChatStream, History, Message, ModelInfo, ReplyInfo,
+    StopReason, ToolArguments, ToolCall, ToolResultMessage, Usage,
 };
 
 use super::question::{Talk, Wish};

@@ -33,8 +33,6 @@ enum Line {
     Fenced(char, usize),
     /// The rest of the line that opens a fence: its language.
     Opens(char, usize),
-    /// The rest of the line that closes a fence.
-    Closes,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -108,11 +106,6 @@ impl Markdown {
                             ..Look::default()
                         },
                     );
-                }
-            }
-            Line::Closes => {
-                if c == '\n' {
-                    self.new_line(Line::Begins);
                 }
             }
             Line::Begins => {

@@ -27,6 +27,8 @@ pub(crate) enum Progress {
 pub(crate) struct ShowConfig {
     /// Whether the answer is written as it comes; else it is left to whoever has it whole.
     pub(crate) streams: bool,
+    /// Whether what the model thinks is shown.
+    pub(crate) reasoning: bool,
     /// How the answer is styled.
     pub(crate) out: Style,
     /// How the progress is styled.
@@ -127,7 +129,7 @@ impl<O: Write, E: Write> Show<O, E> {
 
     /// More of what the model thinks; shown with the progress.
     pub(crate) fn reasoning(&mut self, text: &str) {
-        if self.config.progress < Progress::Live || text.is_empty() {
+        if !self.config.reasoning || text.is_empty() {
             return;
         }
         self.waiting = None;
@@ -193,6 +195,24 @@ impl<O: Write, E: Write> Show<O, E> {
         self.clear_spinner();
         let line = format!("{}\n", self.config.err.yellow(&on_one_line(text, 2000)));
         self.write_err(&line);
+    }
+
+    /// Something that the command itself says, dimmed, on a line of its own.
+    pub(crate) fn say(&mut self, text: &str) {
+        if self.config.progress == Progress::Quiet {
+            return;
+        }
+        self.end_line();
+        self.clear_spinner();
+        let line = format!("{}\n", self.config.err.dim(&on_one_line(text, 2000)));
+        self.write_err(&line);
+    }
+
+    /// Lines that were asked for, each with its line break.
+    pub(crate) fn block(&mut self, lines: &str) {
+        self.end_line();
+        self.clear_spinner();
+        self.write_out(&harmless(lines));
     }
 
     /// Time has passed.
@@ -347,6 +367,15 @@ fn is_closed(done: &io::Result<()>) -> bool {
 
 /// What a tool says of its progress, as text: its `status`, `message` or `text` if it has one.
 pub(crate) fn status_of(partial: &Value) -> String {
+    // Over MCP whatever a tool says travels as text.
+    let inside = partial
+        .get("message")
+        .and_then(Value::as_str)
+        .filter(|text| text.starts_with('{'));
+    if let Some(inside @ Value::Object(_)) = inside.and_then(|text| serde_json::from_str(text).ok())
+    {
+        return status_of(&inside);
+    }
     let said = ["status", "message", "text"]
         .iter()
         .find_map(|key| partial.get(key)?.as_str());

@@ -1,4 +1,4 @@
-use yiem::{AssistantMessage, ChatModelExt, Content, Timestamp};
+use yiem::{AssistantContent, AssistantMessage, ChatModelExt, Content, Timestamp};
 
 use super::*;
 

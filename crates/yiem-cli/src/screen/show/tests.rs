@@ -6,6 +6,7 @@ use super::*;
 fn config() -> ShowConfig {
     ShowConfig {
         streams: true,
+        reasoning: true,
         out: Style::PLAIN,
         err: Style::PLAIN,
         progress: Progress::Lines,
@@ -163,6 +164,10 @@ fn progress_is_read_from_whatever_a_tool_says() {
             "copying (25 %)",
         ),
         (json!({"progress": 7}), "7"),
+        (
+            json!({"progress": 1, "message": "{\"status\":\"Fetching\"}"}),
+            "Fetching",
+        ),
         (json!("text"), "text"),
         (json!(null), ""),
         (json!({"a": [1]}), r#"{"a":[1]}"#),

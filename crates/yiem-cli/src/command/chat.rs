@@ -1,0 +1,402 @@
+//! `yiem chat`: a conversation in the terminal.
+//!
+//! Knows: what a line means at each moment: something to say, an answer to a question, a
+//! command. Does not know: editing, drawing.
+
+mod input;
+mod slash;
+
+use std::collections::VecDeque;
+use std::io::{self, IsTerminal, Write};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+use yiem::{
+    AgentEvent, ApprovalAnswer, ApprovalRequest, EndReason, EventKind, Outcome, PrepareNextTurn,
+    SystemEnv, Usage,
+};
+
+use crate::args::Shared;
+use crate::command::tools;
+use crate::conversation::{Conversation, verdict};
+use crate::endpoint::Endpoint;
+use crate::failure::Failure;
+use crate::interrupt::Interrupts;
+use crate::screen::{
+    Lines, Progress, Show, ShowConfig, Style, duration, on_one_line, terminal_width,
+};
+use crate::watch::Watch;
+use input::{Input, Said, Words};
+use slash::Slash;
+
+/// How long the agent has to let go of its servers at the end.
+const PARTING: Duration = Duration::from_secs(5);
+
+type Out = Box<dyn Write + Send>;
+
+pub(crate) async fn run(shared: &Shared) -> Result<(), Failure> {
+    let mut interrupts = Interrupts::listen()?;
+    let conversation = Conversation::begin(shared)?;
+    tokio::select! {
+        () = conversation.await_servers() => {}
+        () = interrupts.next() => return Err(Failure::interrupted()),
+    }
+    let words = Words::default();
+    let (input, mut chat) = match Input::editor(&words) {
+        Some((input, printer)) => {
+            let lines = Lines::new(printer, terminal_width);
+            let style = Style::of(&io::stdout());
+            let config = ShowConfig {
+                streams: true,
+                reasoning: true,
+                out: style,
+                err: style,
+                progress: Progress::Lines,
+                width: terminal_width(),
+            };
+            let show = Show::new(
+                Box::new(lines.clone()) as Out,
+                Box::new(lines) as Out,
+                config,
+            );
+            (input, Chat::new(conversation, shared, show, words))
+        }
+        None => {
+            let is_terminal = io::stderr().is_terminal();
+            let config = ShowConfig {
+                streams: io::stdout().is_terminal(),
+                reasoning: false,
+                out: Style::of(&io::stdout()),
+                err: Style::of(&io::stderr()),
+                progress: if is_terminal {
+                    Progress::Lines
+                } else {
+                    Progress::Quiet
+                },
+                width: if is_terminal { terminal_width() } else { 200 },
+            };
+            let show = Show::new(
+                Box::new(io::stdout()) as Out,
+                Box::new(io::stderr()) as Out,
+                config,
+            );
+            (Input::plain(), Chat::new(conversation, shared, show, words))
+        }
+    };
+    let done = chat.talk(input, &mut interrupts).await;
+    tokio::select! {
+        _ = chat.conversation.agent.stop_within(PARTING) => {}
+        () = interrupts.next() => {}
+    }
+    done
+}
+
+struct Chat<'a> {
+    conversation: Conversation,
+    shared: &'a Shared,
+    show: Show<Out, Out>,
+    watch: Watch,
+    words: Words,
+    /// Questions that a person has not answered yet, oldest first.
+    questions: VecDeque<ApprovalRequest>,
+    began: Duration,
+    /// Whether a run went wrong, for the exit code of a conversation that was piped in.
+    failed: bool,
+}
+
+impl<'a> Chat<'a> {
+    fn new(
+        conversation: Conversation,
+        shared: &'a Shared,
+        show: Show<Out, Out>,
+        words: Words,
+    ) -> Self {
+        Self {
+            conversation,
+            shared,
+            show,
+            watch: Watch::default(),
+            words,
+            questions: VecDeque::new(),
+            began: Duration::ZERO,
+            failed: false,
+        }
+    }
+
+    /// Talks until the user leaves.
+    async fn talk(&mut self, mut input: Input, interrupts: &mut Interrupts) -> Result<(), Failure> {
+        if input.steers() {
+            let model = self.conversation.agent.state().model.id;
+            self.show.say(&format!(
+                "Talking to {model}. /help lists the commands, Ctrl-D leaves."
+            ));
+        }
+        self.learn_words();
+        loop {
+            let running = self.conversation.agent.is_running();
+            let listens = input.steers() || !running || !self.questions.is_empty();
+            tokio::select! {
+                biased;
+                Some(event) = self.conversation.events.recv() => self.event(&event),
+                outcome = self.conversation.agent.take_response(), if running || self.began > Duration::ZERO => {
+                    self.ended(outcome);
+                    if self.show.is_closed() {
+                        return Ok(());
+                    }
+                }
+                said = input.next(), if listens => match said {
+                    Said::Line(line) => {
+                        if !self.line(&line) {
+                            return self.parting(&input);
+                        }
+                        input.go_on();
+                    }
+                    Said::Interrupt => {
+                        self.interrupted();
+                        input.go_on();
+                    }
+                    Said::End => return self.parting(&input),
+                },
+                () = interrupts.next() => {
+                    if input.steers() || !running {
+                        return Err(Failure::interrupted());
+                    }
+                    self.conversation.agent.abort();
+                    self.failed = true;
+                }
+            }
+        }
+    }
+
+    fn parting(&self, input: &Input) -> Result<(), Failure> {
+        if self.failed && !input.steers() {
+            Err(Failure::told())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// What Ctrl-C does: ends the run, never the program.
+    fn interrupted(&mut self) {
+        if self.conversation.agent.is_running() {
+            self.questions.clear();
+            self.conversation.agent.abort();
+        } else {
+            self.show.say("Ctrl-D or /quit leaves.");
+        }
+    }
+
+    /// What a line means; false when the user leaves.
+    fn line(&mut self, line: &str) -> bool {
+        if let Some(question) = self.questions.pop_front() {
+            self.answer(&question, line.trim());
+            return true;
+        }
+        if line.trim().is_empty() {
+            return true;
+        }
+        match Slash::read(line) {
+            Some(Slash::Quit) => return false,
+            Some(command) => self.command(command),
+            None => self.say(line),
+        }
+        true
+    }
+
+    fn say(&mut self, line: &str) {
+        let was_running = self.conversation.agent.is_running();
+        match self.conversation.agent.run(line) {
+            Ok(_) if was_running => self.show.say("(it reads that before its next step)"),
+            Ok(_) => self.began = now(),
+            Err(error) => self.show.tell(&error.to_string()),
+        }
+    }
+
+    fn answer(&mut self, question: &ApprovalRequest, said: &str) {
+        let answer = match said.to_lowercase().as_str() {
+            "y" | "yes" => ApprovalAnswer::Allow,
+            "" | "n" | "no" => ApprovalAnswer::deny("the user said no"),
+            _ => ApprovalAnswer::deny(format!("the user said no: {said}")),
+        };
+        if !self.conversation.agent.answer(&question.id, answer) {
+            self.show.say("(nobody waits for that answer any more)");
+        }
+        self.ask();
+    }
+
+    /// Asks the oldest question that is open.
+    fn ask(&mut self) {
+        if let Some(question) = self.questions.front() {
+            let args = Value::Object((*question.args).clone()).to_string();
+            let text = format!(
+                "{} {} {} — [y]es, [n]o, or why not",
+                question.question,
+                question.tool_name,
+                on_one_line(&args, 400)
+            );
+            self.show.tell(&text);
+        }
+    }
+
+    fn event(&mut self, event: &Arc<AgentEvent>) {
+        self.watch.event(&mut self.show, event, now());
+        match &event.kind {
+            EventKind::ApprovalRequested { approval_id, .. } => {
+                let open = self.conversation.agent.pending_approvals();
+                if let Some(request) = open.into_iter().find(|open| open.id == *approval_id) {
+                    self.questions.push_back(request);
+                    if self.questions.len() == 1 {
+                        self.ask();
+                    }
+                }
+            }
+            EventKind::ApprovalResolved { approval_id, .. } => {
+                let first = self
+                    .questions
+                    .front()
+                    .is_some_and(|open| open.id == *approval_id);
+                self.questions.retain(|open| open.id != *approval_id);
+                if first {
+                    self.ask();
+                }
+            }
+            EventKind::ToolsChanged { .. } => self.learn_words(),
+            _ => {}
+        }
+    }
+
+    fn ended(&mut self, outcome: Result<Outcome, yiem::RunError>) {
+        // All events were sent before the outcome; what has not been drawn yet is drawn now.
+        while let Ok(event) = self.conversation.events.try_recv() {
+            self.event(&event);
+        }
+        self.questions.clear();
+        let took = now().saturating_sub(self.began);
+        self.began = Duration::ZERO;
+        let outcome = match outcome {
+            Ok(outcome) => outcome,
+            Err(error) => return self.show.tell(&error.to_string()),
+        };
+        let aborted = matches!(outcome.end, EndReason::Aborted);
+        self.show
+            .finished(if aborted { "" } else { outcome.text() });
+        if aborted {
+            self.show.say("(stopped)");
+        } else if let Err(failure) = verdict(&outcome, &self.conversation.endpoint, self.shared) {
+            self.failed = true;
+            self.show.tell(failure.line());
+        }
+        self.show.say(&summary(&outcome, took));
+    }
+
+    fn command(&mut self, command: Slash) {
+        let agent = &self.conversation.agent;
+        match command {
+            Slash::Tools => {
+                let tools = tools::callable(agent.tools());
+                let width = io::stdout().is_terminal().then(terminal_width);
+                let table = tools::table(&tools, Style::PLAIN, width);
+                self.show.block(&table);
+            }
+            Slash::Model(None) => {
+                let model = agent.state().model;
+                let place = match &self.conversation.endpoint {
+                    Endpoint::Demonstration => "the built-in demonstration, no LLM".to_owned(),
+                    Endpoint::Server { base_url, .. } => base_url.clone(),
+                };
+                self.show.block(&format!("{} ({place})\n", model.id));
+            }
+            Slash::Model(Some(id)) => match self
+                .conversation
+                .endpoint
+                .with_model(&id)
+                .model(self.shared)
+            {
+                Ok(Some(model)) => {
+                    let mut change = PrepareNextTurn::default();
+                    change.model = Some(model);
+                    agent.change(change);
+                    self.conversation.endpoint = self.conversation.endpoint.with_model(&id);
+                    self.show.block(&format!("{id} answers from here on\n"));
+                }
+                Ok(None) => self
+                    .show
+                    .tell("the demonstration has one model; give an endpoint with --base-url"),
+                Err(failure) => self.show.tell(failure.line()),
+            },
+            Slash::Cost => {
+                let state = agent.state();
+                let mut text =
+                    tokens(&state.usage).unwrap_or_else(|| "no tokens are known".to_owned());
+                if let Some(cost) = &state.cost {
+                    text.push_str(&format!(", {:.4} in money", cost.total()));
+                }
+                if let Some(tools) = tokens(&state.tool_usage) {
+                    text.push_str(&format!("; by tools: {tools}"));
+                }
+                self.show.block(&format!("{text}\n"));
+            }
+            Slash::Session => {
+                let state = agent.state();
+                let file = match &self.shared.session {
+                    Some(path) => format!("kept in {}", path.display()),
+                    None => "kept nowhere (--session FILE keeps it)".to_owned(),
+                };
+                let text = format!(
+                    "{}: {} messages, {file}\n",
+                    state.session_id,
+                    state.messages.len()
+                );
+                self.show.block(&text);
+            }
+            Slash::Undo => self.undo(),
+            Slash::Help => self.show.block(&slash::help()),
+            Slash::Unknown(name) => self
+                .show
+                .tell(&format!("there is no command /{name}; /help lists them")),
+            Slash::Quit => {}
+        }
+    }
+
+    fn undo(&mut self) {
+        if self.conversation.agent.is_running() {
+            self.show.tell("a run is going on; Ctrl-C stops it");
+            return;
+        }
+        self.show.tell("not there yet");
+    }
+
+    fn learn_words(&self) {
+        let mut known: Vec<String> = Slash::names().map(str::to_owned).collect();
+        let tools = self.conversation.agent.tools().all();
+        known.extend(tools.iter().map(|tool| tool.name().to_owned()));
+        *self.words.lock().unwrap_or_else(PoisonError::into_inner) = known;
+    }
+}
+
+fn now() -> Duration {
+    SystemEnv::shared().elapsed()
+}
+
+/// `2 calls · 1.4 s · 120 tokens in, 30 out`.
+fn summary(outcome: &Outcome, took: Duration) -> String {
+    let mut parts = Vec::new();
+    match outcome.tool_calls {
+        0 => {}
+        1 => parts.push("1 call".to_owned()),
+        n => parts.push(format!("{n} calls")),
+    }
+    parts.push(duration(took));
+    parts.extend(tokens(&outcome.usage));
+    parts.join(" · ")
+}
+
+fn tokens(usage: &Usage) -> Option<String> {
+    let read = [usage.input, usage.cache_read, usage.cache_write]
+        .into_iter()
+        .flatten()
+        .sum::<u64>();
+    let known = usage.input.is_some() || usage.output.is_some();
+    known.then(|| format!("{read} tokens in, {} out", usage.output.unwrap_or(0)))
+}

@@ -1,0 +1,190 @@
+//! An agent as the command sets it up, and how it is listened to.
+//!
+//! Knows: which flag is which setting. Does not know: what is drawn.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use yiem::tools::{Discovery, SourceState};
+use yiem::{
+    Agent, AgentEvent, EndReason, Failure as RunFailure, ModelErrorKind, Outcome, event_sink,
+};
+
+use crate::args::{DiscoveryChoice, Shared};
+use crate::demo::DemoModel;
+use crate::endpoint::Endpoint;
+use crate::failure::Failure;
+use crate::sources;
+
+/// How many events may wait to be drawn; a run waits beyond that.
+const WAITING_EVENTS: usize = 256;
+
+/// How long servers are waited for before the first turn (T-5).
+const SERVERS: Duration = Duration::from_secs(10);
+
+/// An agent and what it tells.
+pub(crate) struct Conversation {
+    pub(crate) agent: Agent,
+    pub(crate) events: mpsc::Receiver<Arc<AgentEvent>>,
+    pub(crate) endpoint: Endpoint,
+}
+
+impl Conversation {
+    /// The agent of the flags. Says on standard error when it is the demonstration.
+    pub(crate) fn begin(shared: &Shared) -> Result<Self, Failure> {
+        let endpoint = Endpoint::of(shared)?;
+        let (tell, events) = mpsc::channel(WAITING_EVENTS);
+        let mut builder = match &endpoint {
+            Endpoint::Demonstration => {
+                say_that_it_is_a_demonstration();
+                let (tool, server) = sources::demonstration();
+                Agent::builder(DemoModel::new()).tool(tool).mcp(server)
+            }
+            Endpoint::Server { .. } => return Err(Failure::new("not there yet")),
+        };
+        for server in sources::servers(shared)? {
+            builder = builder.mcp(server);
+        }
+        if let Some(system) = system_prompt(shared)? {
+            builder = builder.system(system);
+        }
+        builder = builder.discovery(match shared.discovery {
+            DiscoveryChoice::OnDemand => Discovery::OnDemand,
+            DiscoveryChoice::Eager => Discovery::Eager,
+            DiscoveryChoice::Auto => Discovery::AUTO,
+        });
+        if let Some(turns) = shared.max_turns {
+            builder = builder.max_turns(turns);
+        }
+        if shared.sequential {
+            builder = builder.sequential();
+        }
+        let sink = event_sink(move |event| {
+            let tell = tell.clone();
+            async move {
+                // Nobody draws any more: the run is about to end.
+                let _ = tell.send(event).await;
+            }
+        });
+        let agent = builder
+            .configure(|config| config.grace = Duration::from_secs(2))
+            .sink(sink)
+            .build()
+            .map_err(Failure::usage)?;
+        Ok(Self {
+            agent,
+            events,
+            endpoint,
+        })
+    }
+
+    /// Gives the servers a moment to answer, and tells of those that did not (T-5).
+    pub(crate) async fn await_servers(&self) {
+        let catalog = self.agent.tools();
+        let waited = timeout(SERVERS, catalog.answered()).await;
+        sources::tell_failures(catalog);
+        if waited.is_err() {
+            let late: Vec<String> = catalog
+                .sources()
+                .iter()
+                .filter(|status| matches!(status.state, SourceState::Waiting))
+                .map(|status| status.name.to_string())
+                .collect();
+            sources::warn(&format!(
+                "no answer from {} within {} s; going on, its tools are there once it answers",
+                late.join(", "),
+                SERVERS.as_secs()
+            ));
+        }
+    }
+}
+
+fn say_that_it_is_a_demonstration() {
+    let note = "yiem: no endpoint was given, so a built-in demonstration answers; it is no LLM \
+                (set OPENAI_API_KEY, or give --base-url and --model, for a real one)\n";
+    // Whoever closed standard error does not want to know.
+    let _ = io::stderr().write_all(note.as_bytes());
+}
+
+/// `--system TEXT`, or `--system @FILE`.
+fn system_prompt(shared: &Shared) -> Result<Option<String>, Failure> {
+    let Some(given) = &shared.system else {
+        return Ok(None);
+    };
+    let Some(path) = given.strip_prefix('@') else {
+        return Ok(Some(given.clone()));
+    };
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) => Err(Failure::usage(format!(
+            "--system: {path} could not be read: {error}"
+        ))),
+    }
+}
+
+/// What a run came to, as the command ends: nothing, or one line that says what to do.
+pub(crate) fn verdict(
+    outcome: &Outcome,
+    endpoint: &Endpoint,
+    shared: &Shared,
+) -> Result<(), Failure> {
+    match &outcome.end {
+        EndReason::Completed | EndReason::Terminated | EndReason::Stopped => Ok(()),
+        EndReason::Aborted => Err(Failure::interrupted()),
+        EndReason::Limit(limit) => {
+            let advice = match limit {
+                yiem::Limit::Turns { .. } => "; raise it with --max-turns",
+                _ => "",
+            };
+            Err(Failure::new(format!(
+                "the run was ended by a limit: {limit}{advice}"
+            )))
+        }
+        EndReason::Failed(RunFailure::Model(error)) => {
+            let advice = advice(error.kind, endpoint, shared);
+            Err(Failure::new(format!("the model failed: {error}{advice}")))
+        }
+        EndReason::Failed(failure) => Err(Failure::new(failure)),
+        other => Err(Failure::new(format!("the run ended: {:?}", other.kind()))),
+    }
+}
+
+/// What to do about a model that failed, where the flags can do something.
+fn advice(kind: ModelErrorKind, endpoint: &Endpoint, shared: &Shared) -> String {
+    let Endpoint::Server {
+        base_url,
+        key_from,
+        model,
+    } = endpoint
+    else {
+        return String::new();
+    };
+    match kind {
+        ModelErrorKind::Connection | ModelErrorKind::Timeout => {
+            format!(
+                "; is a server running at {base_url}? --base-url or OPENAI_BASE_URL names another address"
+            )
+        }
+        ModelErrorKind::Auth => match key_from {
+            Some(name) => {
+                format!("; check the key in {name} (--api-key-env names another variable)")
+            }
+            None => {
+                "; set OPENAI_API_KEY, or name the variable that holds the key with --api-key-env"
+                    .to_owned()
+            }
+        },
+        ModelErrorKind::NotFound => {
+            format!("; check the model ({model}, --model) and the address ({base_url}, --base-url)")
+        }
+        ModelErrorKind::ContextLength => "; ask for less, or begin a new session".to_owned(),
+        ModelErrorKind::InvalidRequest if shared.compat.is_none() => {
+            "; if the server is not OpenAI's, its preset may help (--compat)".to_owned()
+        }
+        _ => String::new(),
+    }
+}
