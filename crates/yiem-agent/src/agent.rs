@@ -3,6 +3,7 @@
 //! Knows: every setting's place. Does not know: how a run goes.
 
 use std::any::Any;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ use crate::hook::{
     AfterToolCall, AgentHook, BeforeModelCall, BeforeToolCall, ContextView, ModelCallView,
     PrepareNextTurn, StopAfterTurn, ToolCallView, ToolResultView, TransformContext, TurnView,
 };
-use crate::journal::{Journal, Session};
+use crate::journal::{FileJournal, Journal, Session};
 use crate::shared::{Settings, Shared, State, TraceContext};
 use crate::sink::{EventSink, Listener};
 
@@ -54,6 +55,7 @@ pub struct AgentBuilder {
     session: Session,
     journal: Option<Arc<dyn Journal>>,
     trace_context: Option<TraceContext>,
+    session_file: Option<PathBuf>,
     sources: Vec<MakeSource>,
 }
 
@@ -87,6 +89,7 @@ impl AgentBuilder {
             session: Session::default(),
             journal: None,
             trace_context: None,
+            session_file: None,
             sources: Vec::new(),
         }
     }
@@ -232,7 +235,7 @@ impl AgentBuilder {
     /// A closure that is told of every event, in order. It is called in the run's way: keep it
     /// short. Its panic is a log line.
     pub fn listener(mut self, listener: impl Fn(&AgentEvent) + Send + Sync + 'static) -> Self {
-        self.listeners.push(Listener::Plain(Box::new(listener)));
+        self.listeners.push(Listener::Plain(Arc::new(listener)));
         self
     }
 
@@ -346,6 +349,13 @@ impl AgentBuilder {
         self
     }
 
+    /// Keeps the conversation in this file, and goes on from what it holds (S-2, S-3); see
+    /// [`FileJournal`]. It is opened by [`build`](Self::build).
+    pub fn session_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.session_file = Some(path.into());
+        self
+    }
+
     /// The agent.
     ///
     /// Where a tokio runtime is running its sources begin to connect in the background; else
@@ -361,6 +371,16 @@ impl AgentBuilder {
             match make(&env) {
                 Ok(source) => self.catalog = self.catalog.shared_source(source),
                 Err(error) => problems.push(chain(&error)),
+            }
+        }
+        if let Some(path) = self.session_file.take() {
+            match FileJournal::open(path, &*env) {
+                Ok((journal, session)) => {
+                    self.config.session_id.clone_from(&session.id);
+                    self.journal = Some(Arc::new(journal));
+                    self.session = session;
+                }
+                Err(error) => problems.push(chain(&error.into())),
             }
         }
         let catalog = match self.catalog.build() {

@@ -38,6 +38,8 @@ pub(crate) struct Slot {
     pub(crate) state: CallState,
     /// The how-manieth identical call it is, when that is worth a warning.
     pub(crate) repeated: Option<u32>,
+    /// It had begun when the session broke off (S-3).
+    pub(crate) begun_before: bool,
 }
 
 /// What may be done next.
@@ -75,6 +77,7 @@ impl Batch {
                 call: Arc::new(call),
                 state: CallState::Waiting,
                 repeated: None,
+                begun_before: false,
             })
             .collect();
         Self {
@@ -107,6 +110,12 @@ impl Batch {
     pub(crate) fn mark_repeated(&mut self, index: usize, times: u32) {
         if let Some(slot) = self.slots.get_mut(index) {
             slot.repeated = Some(times);
+        }
+    }
+
+    pub(crate) fn mark_begun_before(&mut self, index: usize) {
+        if let Some(slot) = self.slots.get_mut(index) {
+            slot.begun_before = true;
         }
     }
 

@@ -96,7 +96,7 @@ impl Compactor {
 }
 
 /// The last place at or before `cut` where no call waits for its result.
-fn without_open_calls(messages: &History, cut: usize) -> usize {
+pub(crate) fn without_open_calls(messages: &History, cut: usize) -> usize {
     let mut open: HashSet<&ToolCallId> = HashSet::new();
     let mut safe = 0;
     for (at, message) in messages.iter().enumerate() {

@@ -22,10 +22,10 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tracing::Instrument;
-use yiem_core::{BoxFuture, CancelReason, CancelToken, ChatModel, ChatStream, ToolOutput};
+use yiem_core::{BoxFuture, CancelReason, CancelToken, ChatModel, ChatStream, Replay, ToolOutput};
 
-use crate::event::AgentEvent;
-use crate::journal::JournalRecord;
+use crate::event::{AgentEvent, EventKind, RejectReason};
+use crate::journal::{JournalError, JournalRecord, OUTCOME_UNKNOWN};
 use crate::offered::Offered;
 use crate::outcome::{EndReason, Failure, Limit};
 use crate::pipeline::{CallMessage, CallProgress, PreparedToolCall, TurnEnv, execute, prepare};
@@ -112,9 +112,17 @@ impl Driver {
         let state = shared.lock();
         let cancel = state.active.as_ref()?.cancel.clone();
         let model = Arc::clone(&state.settings.model);
-        let run_id = state.run.as_ref()?.id().clone();
+        let run = state.run.as_ref()?;
+        let run_id = run.id().clone();
+        // Calls of a session that goes on are run before any model call says what is offered.
+        let resumes = run.batch_len() > 0;
         let session_id = state.session_id.clone();
         drop(state);
+        let tools = if resumes {
+            Offered::new(shared.catalog.all(), None, None)
+        } else {
+            Offered::default()
+        };
         let (tell, told) = mpsc::channel(CALL_MESSAGES);
         let wall = shared
             .config
@@ -127,7 +135,7 @@ impl Driver {
             cancelled: Box::pin(cancel.cancelled_owned()),
             cancel,
             model,
-            tools: Offered::default(),
+            tools,
             turn: None,
             stream: None,
             work: None,
@@ -196,7 +204,13 @@ impl Driver {
 
     async fn perform(&mut self, step: Step) {
         match step {
-            Step::Emit(event) => self.emit(event).await,
+            Step::Emit(event) => {
+                let turn_ended = matches!(event.kind, EventKind::TurnEnd { .. });
+                self.emit(event).await;
+                if turn_ended {
+                    self.flush_journal().await;
+                }
+            }
             Step::Record(record) => self.write_down(record).await,
             Step::CallModel { attempt } => self.call_model(attempt),
             Step::Wait(delay) => self.timer = Some(self.shared.env.sleep(delay)),
@@ -357,8 +371,8 @@ impl Driver {
         }
         let event = Arc::new(event);
         self.shared.subscribers.publish(&event);
-        let shared = Arc::clone(&self.shared);
-        for listener in &shared.listeners {
+        let listeners = Arc::clone(&self.shared.listeners);
+        for listener in &*listeners {
             match listener {
                 Listener::Plain(listener) => call_plain(&**listener, &event),
                 Listener::Sink(sink) => {
@@ -385,16 +399,20 @@ impl Driver {
         let Some(journal) = self.shared.journal.clone() else {
             return;
         };
-        let ends_turn = matches!(record, JournalRecord::RunEnd { .. });
-        let work = async {
-            journal.append(&record).await?;
-            if ends_turn {
-                journal.flush().await
-            } else {
-                Ok(())
-            }
+        let done = self.effect(async { journal.append(&record).await }).await;
+        self.journal_answered(done);
+    }
+
+    async fn flush_journal(&mut self) {
+        let Some(journal) = self.shared.journal.clone() else {
+            return;
         };
-        match self.effect(work).await {
+        let done = self.effect(async { journal.flush().await }).await;
+        self.journal_answered(done);
+    }
+
+    fn journal_answered(&mut self, done: Option<Result<(), JournalError>>) {
+        match done {
             Some(Ok(())) => {}
             Some(Err(error)) => self.journal_failed(error.to_string()),
             None => self.journal_failed("it did not answer within the grace period".to_owned()),
@@ -457,6 +475,24 @@ impl Driver {
             .as_ref()
             .and_then(|r| r.call(index).cloned());
         let Some(call) = call else { return };
+        let begun = self
+            .shared
+            .lock()
+            .run
+            .as_ref()
+            .is_some_and(|r| r.begun_before(index));
+        if begun
+            && turn
+                .tools
+                .get(&call.name)
+                .is_none_or(|t| t.definition().replay != Replay::Safe)
+        {
+            return self.handle(Input::Rejected {
+                call: index,
+                reason: RejectReason::OutcomeUnknown,
+                output: ToolOutput::text(OUTCOME_UNKNOWN),
+            });
+        }
         self.work = Some(Box::pin(async move {
             match prepare(&turn, index, call, None).await {
                 Ok(prepared) => Work::Prepared(index, prepared),

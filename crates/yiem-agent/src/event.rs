@@ -250,6 +250,8 @@ pub enum RejectReason {
     Limit,
     /// Steering came in before it began.
     Interrupted,
+    /// It had begun when the session broke off, and may not be run again (S-3).
+    OutcomeUnknown,
 }
 
 /// How a question to a person ended.

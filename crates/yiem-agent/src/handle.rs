@@ -2,6 +2,7 @@
 //!
 //! Knows: what can be asked of an agent from outside. Does not know: how a run goes on.
 
+mod as_tool;
 mod input;
 mod prompt;
 mod state;
@@ -25,8 +26,9 @@ use crate::hook::PrepareNextTurn;
 use crate::outcome::Outcome;
 use crate::queue::QueueKind;
 use crate::shared::{Begun, Shared, WhenBusy};
-use crate::sink::Subscription;
+use crate::sink::{Listener, Subscription};
 
+pub use as_tool::AgentTool;
 pub use input::IntoMessage;
 pub use prompt::{Prompt, PromptFuture};
 pub use state::AgentState;
@@ -203,6 +205,7 @@ impl Agent {
     /// There is nothing to go on from, a run is going on, or the agent was stopped.
     pub async fn continue_run(&self) -> Result<Outcome, RunError> {
         runtime()?;
+        self.find_tools_of_open_calls().await;
         let (waiter, outcome) = oneshot::channel();
         let ticket = self.shared().lock().ticket();
         let id = self.shared().begin_continue(waiter, ticket)?;
@@ -235,6 +238,17 @@ impl Agent {
             }
             changed.await;
         }
+    }
+
+    /// A session that goes on with open calls needs the tools of its sources before its first
+    /// model call (S-3). Bounded by the grace period; what is not there then is unknown.
+    async fn find_tools_of_open_calls(&self) {
+        let shared = self.shared();
+        if !shared.has_sources || shared.lock().open_calls.is_empty() {
+            return;
+        }
+        let load = std::pin::pin!(shared.catalog.load_all(&shared.root));
+        futures_util::future::select(load, shared.env.sleep(shared.config.grace)).await;
     }
 
     // ---- ending it ----
@@ -459,6 +473,13 @@ impl Agent {
     #[must_use]
     pub fn pending_approvals(&self) -> Vec<ApprovalRequest> {
         self.shared().approvals.list()
+    }
+
+    /// Another agent of the same model, tools, hooks, listeners and settings, with an empty
+    /// conversation. It keeps no journal; questions to a person can be answered on either.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        Self::of(self.shared().fork(None))
     }
 
     /// A handle that does not keep the agent alive.

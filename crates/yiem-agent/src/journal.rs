@@ -2,6 +2,9 @@
 //!
 //! Knows: the records and the order in which they are written. Does not know: where to.
 
+mod file;
+mod resume;
+
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -10,6 +13,9 @@ use serde_json::Value;
 use yiem_core::{History, JsonObject, Message, RunId, SessionId, ToolCallId};
 
 use crate::outcome::EndKind;
+
+pub use file::{FileJournal, FlushPolicy};
+pub(crate) use resume::OUTCOME_UNKNOWN;
 
 /// Something that a session writes down (S-1, S-4). Nothing that was written is changed later.
 ///

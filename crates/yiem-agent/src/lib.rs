@@ -57,7 +57,8 @@ pub use event::{
     RejectReason,
 };
 pub use handle::{
-    Agent, AgentState, IntoMessage, Prompt, PromptFuture, Stopped, Typed, TypedPrompt, WeakAgent,
+    Agent, AgentState, AgentTool, IntoMessage, Prompt, PromptFuture, Stopped, Typed, TypedPrompt,
+    WeakAgent,
 };
 pub use hook::{
     AfterToolCall, AgentHook, BeforeModelCall, BeforeToolCall, Compaction, CompactionView,
@@ -65,7 +66,9 @@ pub use hook::{
     ToolResultView, TransformContext, TurnView, after_tool_call, before_model_call,
     before_tool_call, prepare_next_turn, should_stop_after_turn, transform_context,
 };
-pub use journal::{Journal, JournalError, JournalRecord, OpenCall, Session};
+pub use journal::{
+    FileJournal, FlushPolicy, Journal, JournalError, JournalRecord, OpenCall, Session,
+};
 pub use outcome::{EndKind, EndReason, Failure, Limit, Outcome};
 pub use queue::QueueKind;
 pub use run::{AnswerCheck, Input, Run, RunFacts, RunRules, Step};

@@ -266,27 +266,21 @@ pub enum Limit {
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Turns { max } => write!(f, "{max} turns are the most that a run may take"),
+            Self::Turns { max } => write!(f, "a run may take {max} turns at most"),
             Self::ToolCalls { max } => {
-                write!(f, "{max} tool calls are the most that a run may make")
+                write!(f, "a run may make {max} tool calls at most")
             }
             Self::Tokens { max, used } => {
-                write!(f, "{used} tokens are used, {max} are the most for a run")
+                write!(f, "{used} tokens are used, a run may use {max}")
             }
             Self::Cost { max, spent } => {
-                write!(f, "{spent:.4} is spent, {max:.4} is the most for a run")
+                write!(f, "{spent:.4} is spent, a run may spend {max:.4}")
             }
             Self::SessionTokens { max, used } => {
-                write!(
-                    f,
-                    "{used} tokens are used, {max} are the most for the session"
-                )
+                write!(f, "{used} tokens are used, the session may use {max}")
             }
             Self::SessionCost { max, spent } => {
-                write!(
-                    f,
-                    "{spent:.4} is spent, {max:.4} is the most for the session"
-                )
+                write!(f, "{spent:.4} is spent, the session may spend {max:.4}")
             }
             Self::WallTime { max } => {
                 write!(

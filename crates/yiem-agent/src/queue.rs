@@ -53,6 +53,13 @@ impl Queues {
         }
     }
 
+    /// Puts steering back in front of what waits.
+    pub(crate) fn put_back(&mut self, messages: Vec<Arc<Message>>) {
+        for message in messages.into_iter().rev() {
+            self.steering.push_front(message);
+        }
+    }
+
     /// How many wait.
     pub(crate) fn len(&self, kind: QueueKind) -> usize {
         match kind {

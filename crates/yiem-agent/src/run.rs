@@ -26,7 +26,7 @@ use crate::batch::Batch;
 use crate::config::{AgentConfig, QueueMode};
 use crate::event::{AgentEvent, EventKind, MessageRole, RejectReason};
 use crate::hook::StopAfterTurn;
-use crate::journal::JournalRecord;
+use crate::journal::{JournalRecord, OpenCall};
 use crate::outcome::{EndReason, Failure, Limit, Outcome};
 use crate::queue::QueueKind;
 
@@ -97,6 +97,9 @@ impl Step {
 pub enum Input {
     /// The run begins with these messages; with none it goes on from the history.
     Start(Vec<Arc<Message>>),
+    /// The run goes on with the calls of the last reply, as far as they had got when the session
+    /// broke off (S-3).
+    Resume(Vec<OpenCall>),
     /// A piece of the reply came; also its last event.
     Model(ChatEvent),
     /// The model failed, or its reply broke off.
@@ -293,6 +296,8 @@ pub struct Run {
     tool_usage: Usage,
     cost: Option<Cost>,
     calls: u32,
+    /// Calls that were accepted, run or not yet.
+    accepted: u32,
     repeats: Repeats,
     repairs: u32,
     output: Option<serde_json::Value>,
@@ -338,6 +343,7 @@ impl Run {
             tool_usage: Usage::UNKNOWN,
             cost: None,
             calls: 0,
+            accepted: 0,
             repeats: Repeats::default(),
             repairs: 0,
             output: None,
@@ -424,6 +430,13 @@ impl Run {
         Some(&self.batch.as_ref()?.slot(index)?.call)
     }
 
+    /// Whether the call had begun when the session broke off (S-3).
+    #[must_use]
+    pub fn begun_before(&self, index: usize) -> bool {
+        let slot = self.batch.as_ref().and_then(|b| b.slot(index));
+        slot.is_some_and(|slot| slot.begun_before)
+    }
+
     /// How many calls the batch has.
     #[must_use]
     pub fn batch_len(&self) -> usize {
@@ -461,6 +474,7 @@ impl Run {
     pub fn handle(&mut self, input: Input, facts: &dyn RunFacts) {
         match (input, self.at) {
             (Input::Start(messages), At::Begin) => self.start(messages, facts),
+            (Input::Resume(open), At::Begin) => self.resume(open, facts),
             (Input::Model(event), At::Model) => self.piece(event, facts),
             (Input::ModelFailed(error), At::Model) => self.model_failed(error, facts),
             (Input::RequestFailed(failure), At::Model) => self.turn_failed(failure, facts),

@@ -37,7 +37,7 @@ pub(crate) struct Shared {
     pub(crate) config: Arc<AgentConfig>,
     pub(crate) env: Arc<dyn Env>,
     pub(crate) hooks: Arc<[Arc<dyn AgentHook>]>,
-    pub(crate) listeners: Box<[Listener]>,
+    pub(crate) listeners: Arc<[Listener]>,
     pub(crate) subscribers: Subscribers,
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) deps: Deps,
@@ -152,7 +152,7 @@ impl Shared {
         config: Arc<AgentConfig>,
         env: Arc<dyn Env>,
         hooks: Arc<[Arc<dyn AgentHook>]>,
-        listeners: Box<[Listener]>,
+        listeners: Arc<[Listener]>,
         deps: Deps,
         catalog: ToolCatalog,
         compactor: Option<Compactor>,
@@ -180,6 +180,38 @@ impl Shared {
             outcomes_changed: Notify::new(),
             idle: Notify::new(),
             state: Mutex::new(state),
+        }
+    }
+
+    /// The same agent with a conversation of its own, told of by one more listener. Questions to
+    /// a person are shared.
+    pub(crate) fn fork(&self, listener: Option<Listener>) -> Self {
+        let state = self.lock();
+        let session_id = SessionId::new(self.env.new_id(IdKind::Session));
+        let mut settings = state.settings.clone();
+        drop(state);
+        let mut options = (*settings.options).clone();
+        options.session_id = Some(session_id.clone());
+        settings.options = Arc::new(options);
+        let listeners = self.listeners.iter().cloned().chain(listener).collect();
+        Self {
+            config: Arc::clone(&self.config),
+            env: Arc::clone(&self.env),
+            hooks: Arc::clone(&self.hooks),
+            listeners,
+            subscribers: Subscribers::default(),
+            approvals: Arc::clone(&self.approvals),
+            deps: self.deps.clone(),
+            catalog: self.catalog.clone(),
+            has_sources: self.has_sources,
+            compactor: self.compactor,
+            journal: None,
+            trace_context: self.trace_context.clone(),
+            name: Arc::clone(&self.name),
+            root: CancelToken::new(),
+            outcomes_changed: Notify::new(),
+            idle: Notify::new(),
+            state: Mutex::new(State::new(settings, session_id, History::new())),
         }
     }
 
@@ -334,7 +366,14 @@ impl Shared {
             tools: &Offered::default(),
             model: state.settings.model.info(),
         };
-        run.handle(Input::Start(entering), &facts);
+        let open = std::mem::take(&mut state.open_calls);
+        if open.is_empty() {
+            run.handle(Input::Start(entering), &facts);
+        } else {
+            // The calls that are open come first; what was sent steers.
+            state.queues.put_back(entering);
+            run.handle(Input::Resume(open), &facts);
+        }
         state.active = Some(Active {
             ticket,
             cancel: self.root.child(),

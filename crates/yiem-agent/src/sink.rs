@@ -61,9 +61,10 @@ where
 }
 
 /// A listener as the driver has it.
+#[derive(Clone)]
 pub(crate) enum Listener {
     /// Called and done.
-    Plain(Box<dyn Fn(&AgentEvent) + Send + Sync>),
+    Plain(Arc<dyn Fn(&AgentEvent) + Send + Sync>),
     /// Waited for.
     Sink(Arc<dyn EventSink>),
 }

@@ -5,10 +5,12 @@
 
 pub mod clock;
 pub mod model;
+pub mod scenario;
 pub mod tool;
 pub mod transcript;
 
 pub use clock::{ManualEnv, PausedEnv};
 pub use model::{Reply, ScriptedModel, check_request};
+pub use scenario::{Played, Scenario};
 pub use tool::TestTool;
 pub use transcript::Events;

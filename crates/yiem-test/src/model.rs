@@ -269,13 +269,20 @@ impl Reply {
     /// A panic of the model.
     #[must_use]
     pub fn panic() -> Self {
-        Self { end: End::Panics, ..Self::default() }
+        Self::default().then_panic()
     }
 
     /// The same with text after what is there.
     #[must_use]
     pub fn and_say(mut self, text: impl Into<String>) -> Self {
         self.blocks.push(Block::Text(vec![text.into()]));
+        self
+    }
+
+    /// The same with text in these pieces after what is there.
+    #[must_use]
+    pub fn and_pieces<T: Into<String>>(mut self, pieces: impl IntoIterator<Item = T>) -> Self {
+        self.blocks.push(Block::Text(pieces.into_iter().map(Into::into).collect()));
         self
     }
 
@@ -381,6 +388,13 @@ impl Reply {
     #[must_use]
     pub fn then_hang(mut self) -> Self {
         self.end = End::Hangs;
+        self
+    }
+
+    /// The same, panicking after what came.
+    #[must_use]
+    pub fn then_panic(mut self) -> Self {
+        self.end = End::Panics;
         self
     }
 

@@ -77,6 +77,7 @@ impl Prompt {
                     }
                 })?;
             }
+            agent.find_tools_of_open_calls().await;
             let (waiter, outcome) = oneshot::channel();
             let ticket = shared.lock().ticket();
             let begun = shared.begin(

@@ -8,10 +8,10 @@ use yiem_core::{
 };
 
 use super::{At, Run, RunFacts, Step};
-use crate::batch::Next;
+use crate::batch::{Batch, Next};
 use crate::config::{SteeringPoint, TerminatePolicy};
 use crate::event::{ApprovalResolution, EventKind, ExecutionResult, MessageRole, RejectReason};
-use crate::journal::JournalRecord;
+use crate::journal::{JournalRecord, OpenCall};
 use crate::outcome::{EndReason, Failure, Limit};
 
 impl Run {
@@ -34,6 +34,41 @@ impl Run {
                 }
             }
         }
+    }
+
+    /// Goes on with the calls of the last reply, one after another (S-3).
+    pub(super) fn resume(&mut self, open: Vec<OpenCall>, facts: &dyn RunFacts) {
+        let run_id = self.id.clone();
+        self.record(|| JournalRecord::RunStart { run_id });
+        self.emit(EventKind::AgentStart);
+        self.turn += 1;
+        self.turn_open = true;
+        self.emit(EventKind::TurnStart);
+        self.reply = self.history.last().cloned();
+        self.last_text.clone_from(&self.reply);
+        let calls = self.reply.as_ref().and_then(|m| m.as_assistant());
+        let calls: Vec<_> = calls
+            .into_iter()
+            .flat_map(|m| m.tool_calls().cloned())
+            .collect();
+        let mut batch = Batch::new(calls.into_iter(), true, 1);
+        for index in 0..batch.len() {
+            let id = batch.slot(index).map(|slot| slot.call.id.clone());
+            let known = open.iter().find(|o| Some(&o.tool_call_id) == id.as_ref());
+            match known {
+                Some(OpenCall {
+                    result: Some(result),
+                    ..
+                }) => {
+                    batch.finish(index, Arc::clone(result), false);
+                }
+                Some(OpenCall { begun: true, .. }) => batch.mark_begun_before(index),
+                _ => {}
+            }
+        }
+        self.batch = Some(batch);
+        self.at = At::Batch;
+        self.drive_batch(facts);
     }
 
     /// Why a call is not even looked at, and what its result says.
@@ -59,12 +94,12 @@ impl Run {
             ));
         }
         let limits = &self.rules.config.limits;
-        if let Some(max) = limits.tool_calls.filter(|max| self.calls >= *max) {
+        if let Some(max) = limits.tool_calls.filter(|max| self.accepted >= *max) {
             self.end_after_batch
                 .get_or_insert(EndReason::Limit(Limit::ToolCalls { max }));
             return Some((
                 RejectReason::Limit,
-                format!("Not executed: {max} tool calls are the most that this run may make."),
+                format!("Not executed: a run may make {max} tool calls at most."),
             ));
         }
         let (warn, stop) = (limits.identical_calls_warn, limits.identical_calls_stop);
@@ -116,6 +151,7 @@ impl Run {
             return;
         };
         batch.prepared(index, args);
+        self.accepted += 1;
         self.drive_batch(facts);
     }
 

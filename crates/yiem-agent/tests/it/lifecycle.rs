@@ -3,7 +3,7 @@
 use expect_test::expect;
 use serde_json::json;
 use yiem_agent::{Agent, ToolExecution};
-use yiem_core::{ToolOutput, ToolDefinition};
+use yiem_core::{ToolDefinition, ToolOutput};
 use yiem_test::{Events, PausedEnv, Reply, ScriptedModel, TestTool, transcript};
 
 fn get_weather() -> TestTool {

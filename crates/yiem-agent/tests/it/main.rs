@@ -1,3 +1,40 @@
 //! The agent through its public API.
+//!
+//! A test is a sentence: a script in, a transcript out. The names of agent loop scenarios that are
+//! known by a number begin with it (`l04_…`, `q01_…`).
 
+mod abort;
+mod calls;
+mod failures;
 mod lifecycle;
+mod limits;
+mod queues;
+mod turns;
+
+use expect_test::Expect;
+use yiem_test::Scenario;
+
+/// Plays a script through the public agent on a paused clock and compares what came of it.
+fn check(script: &str, expected: Expect) {
+    expected.assert_eq(&play(script));
+}
+
+fn play(script: &str) -> String {
+    let scenario: Scenario = script.parse().unwrap_or_else(|e| panic!("{e}"));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    let played = runtime
+        .block_on(scenario.play())
+        .unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(
+        played.breaches,
+        Vec::<String>::new(),
+        "{}",
+        played.transcript()
+    );
+    assert!(played.ended, "it did not end:\n{}", played.transcript());
+    played.transcript()
+}

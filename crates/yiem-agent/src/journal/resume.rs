@@ -1,0 +1,124 @@
+//! What a session's records add up to (S-3).
+//!
+//! Knows: records in order. Does not know: files, tools, runs.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use yiem_core::{Content, History, Message, ToolCallId, ToolResultMessage};
+
+use super::{JournalRecord, OpenCall, Session};
+
+/// What the model reads of a call whose outcome nobody knows.
+pub(crate) const OUTCOME_UNKNOWN: &str = "The outcome of this call is unknown: the program ended \
+while it ran. It may have taken effect or not; find out before you call it again.";
+
+impl Session {
+    /// The session that these records are of: the history with every message that was written
+    /// down, and the calls of the last reply that are not all answered.
+    #[must_use]
+    pub fn of_records(records: impl IntoIterator<Item = JournalRecord>) -> Self {
+        let mut reader = Reader::default();
+        for record in records {
+            reader.take(record);
+        }
+        reader.finish()
+    }
+}
+
+#[derive(Default)]
+struct Reader {
+    history: History,
+    shown: Option<History>,
+    /// The calls of the last reply, in order.
+    calls: Vec<(ToolCallId, String)>,
+    results: HashMap<ToolCallId, Arc<Message>>,
+    begun: HashSet<ToolCallId>,
+}
+
+impl Reader {
+    fn take(&mut self, record: JournalRecord) {
+        match record {
+            JournalRecord::Message { message } => {
+                self.close_calls();
+                if let Message::Assistant(m) = &*message
+                    && !m.is_broken()
+                {
+                    self.calls = m
+                        .tool_calls()
+                        .map(|c| (c.id.clone(), c.name.clone()))
+                        .collect();
+                }
+                self.enter(message);
+            }
+            JournalRecord::CallIntent { tool_call_id, .. } => {
+                self.begun.insert(tool_call_id);
+            }
+            JournalRecord::CallResult { message } => {
+                if let Some(result) = message.as_tool_result() {
+                    let id = result.tool_call_id.clone();
+                    self.results.entry(id).or_insert(message);
+                }
+                if self
+                    .calls
+                    .iter()
+                    .all(|(id, _)| self.results.contains_key(id))
+                {
+                    self.close_calls();
+                }
+            }
+            JournalRecord::Compaction { shown } => {
+                self.close_calls();
+                self.shown = Some(shown.into_iter().collect());
+            }
+            JournalRecord::Reset => *self = Self::default(),
+            _ => {}
+        }
+    }
+
+    fn enter(&mut self, message: Arc<Message>) {
+        if let Some(shown) = &mut self.shown {
+            shown.push(Arc::clone(&message));
+        }
+        self.history.push(message);
+    }
+
+    /// The results of the last reply enter the history, in the order of the reply. What is
+    /// missing although something came after it is answered: its outcome is unknown.
+    fn close_calls(&mut self) {
+        for (id, name) in std::mem::take(&mut self.calls) {
+            let result = self.results.remove(&id).unwrap_or_else(|| {
+                Arc::new(Message::ToolResult(ToolResultMessage {
+                    tool_call_id: id,
+                    tool_name: name,
+                    content: vec![Content::text(OUTCOME_UNKNOWN)],
+                    is_error: true,
+                    ..ToolResultMessage::default()
+                }))
+            });
+            self.enter(result);
+        }
+        self.results.clear();
+        self.begun.clear();
+    }
+
+    fn finish(mut self) -> Session {
+        let open = std::mem::take(&mut self.calls)
+            .into_iter()
+            .map(|(id, _)| OpenCall {
+                result: self.results.remove(&id),
+                begun: self.begun.contains(&id),
+                tool_call_id: id,
+            })
+            .collect();
+        Session {
+            id: None,
+            history: self.history,
+            shown: self.shown,
+            open,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,545 @@
+//! Aborts at every place (R-8).
+
+use expect_test::expect;
+
+use crate::check;
+
+#[test]
+fn abort_before_the_first_piece() {
+    check(
+        r#"
+model: hang
+model: say "fine"
+user: hi
+at 1s: abort
+user: again
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+            turnEnd 1 without a reply
+            agentEnd aborted
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "again"
+              messageStart assistant
+              messageUpdate "fine"
+              messageEnd assistant "fine" [end_turn]
+            turnEnd 1
+            agentEnd completed
+            outcome aborted ""
+            outcome completed "fine"
+            history u u a
+            model asked 2 times
+        "#]],
+    );
+}
+
+#[test]
+fn d2_abort_mid_stream_keeps_the_partial_message() {
+    check(
+        r#"
+model: say "Hel" "lo" & every 1s & hang
+model: say "fine"
+user: hi
+at 3s: abort
+user: again
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+              messageStart assistant
+              messageUpdate "Hel"
+              messageUpdate "lo"
+              messageEnd assistant "Hello" [aborted]
+            turnEnd 1
+            agentEnd aborted
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "again"
+              messageStart assistant
+              messageUpdate "fine"
+              messageEnd assistant "fine" [end_turn]
+            turnEnd 1
+            agentEnd completed
+            outcome aborted "Hello"
+            outcome completed "fine"
+            history u a! u a
+            model asked 2 times
+        "#]],
+    );
+}
+
+#[test]
+fn abort_mid_stream_of_a_call_leaves_no_open_call() {
+    check(
+        r#"
+tool echo echo
+model: say "let me" & call echo {"value":"x"} & hang
+model: say "fine"
+user: hi
+at 1s: abort
+user: again
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+              messageStart assistant
+              messageUpdate "let me"
+              messageUpdate call echo
+              messageUpdate arguments {"value":"x"}
+              messageUpdate call echo whole
+              messageEnd assistant "let me" [aborted]
+            turnEnd 1
+            agentEnd aborted
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "again"
+              messageStart assistant
+              messageUpdate "fine"
+              messageEnd assistant "fine" [end_turn]
+            turnEnd 1
+            agentEnd completed
+            outcome aborted "let me"
+            outcome completed "fine"
+            history u a! u a
+            model asked 2 times
+        "#]],
+    );
+}
+
+#[test]
+fn abort_lets_a_tool_that_listens_end() {
+    check(
+        r#"
+tool a slow 10s "A"
+model: call a {}
+model: say "fine"
+user: hi
+at 1s: abort
+user: again
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+              messageStart assistant
+              messageUpdate call a
+              messageUpdate arguments {}
+              messageUpdate call a whole
+              messageEnd assistant call call_1 a {} [tool_calls]
+              toolExecutionStart call_1 a {}
+              toolExecutionEnd call_1 error "cancelled"
+              messageStart toolResult
+              messageEnd toolResult call_1 error "cancelled"
+            turnEnd 1, 1 result
+            agentEnd aborted
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "again"
+              messageStart assistant
+              messageUpdate "fine"
+              messageEnd assistant "fine" [end_turn]
+            turnEnd 1
+            agentEnd completed
+            outcome aborted ""
+            outcome completed "fine"
+            history u a t! u a
+            model asked 2 times
+        "#]],
+    );
+}
+
+#[test]
+fn abort_gives_a_deaf_tool_the_grace_period() {
+    check(
+        r#"
+tool a deaf 3s "A"
+model: call a {}
+model: say "fine"
+user: hi
+at 1s: abort
+user: again
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+              messageStart assistant
+              messageUpdate call a
+              messageUpdate arguments {}
+              messageUpdate call a whole
+              messageEnd assistant call call_1 a {} [tool_calls]
+              toolExecutionStart call_1 a {}
+              toolExecutionEnd call_1 ok "A"
+              messageStart toolResult
+              messageEnd toolResult call_1 ok "A"
+            turnEnd 1, 1 result
+            agentEnd aborted
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "again"
+              messageStart assistant
+              messageUpdate "fine"
+              messageEnd assistant "fine" [end_turn]
+            turnEnd 1
+            agentEnd completed
+            outcome aborted ""
+            outcome completed "fine"
+            history u a t u a
+            model asked 2 times
+        "#]],
+    );
+}
+
+#[test]
+fn abort_drops_a_tool_that_never_ends() {
+    check(
+        r#"
+tool a never
+tool b slow 10s "B"
+model: call a {} & call b {}
+model: say "fine"
+user: hi
+at 1s: abort
+user: again
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+              messageStart assistant
+              messageUpdate call a
+              messageUpdate arguments {}
+              messageUpdate call a whole
+              messageUpdate call b
+              messageUpdate arguments {}
+              messageUpdate call b whole
+              messageEnd assistant call call_1 a {}, call call_2 b {} [tool_calls]
+              toolExecutionStart call_1 a {}
+              toolExecutionStart call_2 b {}
+              toolExecutionEnd call_2 error "cancelled"
+              toolExecutionEnd call_1 error "Aborted: the run was aborted and the tool did not end in time. Whether it took effect is unknown."
+              messageStart toolResult
+              messageEnd toolResult call_1 error "Aborted: the run was aborted and the tool did not end in time. Whether it took effect is unknown."
+              messageStart toolResult
+              messageEnd toolResult call_2 error "cancelled"
+            turnEnd 1, 2 results
+            agentEnd aborted
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "again"
+              messageStart assistant
+              messageUpdate "fine"
+              messageEnd assistant "fine" [end_turn]
+            turnEnd 1
+            agentEnd completed
+            outcome aborted ""
+            outcome completed "fine"
+            history u a t! t! u a
+            model asked 2 times
+        "#]],
+    );
+}
+
+#[test]
+fn d4_abort_answers_calls_that_have_not_begun_at_once() {
+    check(
+        r#"
+set max-parallel 1
+tool a deaf 3s "A"
+model: call a {"n":1} & call a {"n":2} & call a {"n":3}
+user: hi
+at 1s: abort
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+              messageStart assistant
+              messageUpdate call a
+              messageUpdate arguments {"n":1}
+              messageUpdate call a whole
+              messageUpdate call a
+              messageUpdate arguments {"n":2}
+              messageUpdate call a whole
+              messageUpdate call a
+              messageUpdate arguments {"n":3}
+              messageUpdate call a whole
+              messageEnd assistant call call_1 a {"n":1}, call call_2 a {"n":2}, call call_3 a {"n":3} [tool_calls]
+              toolExecutionStart call_1 a {"n":1}
+              toolCallRejected call_2 aborted "Not executed: the run was aborted before this call began."
+              toolCallRejected call_3 aborted "Not executed: the run was aborted before this call began."
+              toolExecutionEnd call_1 ok "A"
+              messageStart toolResult
+              messageEnd toolResult call_1 ok "A"
+              messageStart toolResult
+              messageEnd toolResult call_2 error "Not executed: the run was aborted before this call began."
+              messageStart toolResult
+              messageEnd toolResult call_3 error "Not executed: the run was aborted before this call began."
+            turnEnd 1, 3 results
+            agentEnd aborted
+            outcome aborted ""
+            history u a t t! t!
+            model asked 1 times
+        "#]],
+    );
+}
+
+#[test]
+fn abort_in_a_sequential_batch() {
+    check(
+        r#"
+set sequential
+tool a deaf 2s "A"
+model: call a {"n":1} & call a {"n":2} & call a {"n":3}
+model: say "fine"
+user: hi
+at 3s: abort
+user: again
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+              messageStart assistant
+              messageUpdate call a
+              messageUpdate arguments {"n":1}
+              messageUpdate call a whole
+              messageUpdate call a
+              messageUpdate arguments {"n":2}
+              messageUpdate call a whole
+              messageUpdate call a
+              messageUpdate arguments {"n":3}
+              messageUpdate call a whole
+              messageEnd assistant call call_1 a {"n":1}, call call_2 a {"n":2}, call call_3 a {"n":3} [tool_calls]
+              toolExecutionStart call_1 a {"n":1}
+              toolExecutionEnd call_1 ok "A"
+              toolExecutionStart call_2 a {"n":2}
+              toolCallRejected call_3 aborted "Not executed: the run was aborted before this call began."
+              toolExecutionEnd call_2 ok "A"
+              messageStart toolResult
+              messageEnd toolResult call_1 ok "A"
+              messageStart toolResult
+              messageEnd toolResult call_2 ok "A"
+              messageStart toolResult
+              messageEnd toolResult call_3 error "Not executed: the run was aborted before this call began."
+            turnEnd 1, 3 results
+            agentEnd aborted
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "again"
+              messageStart assistant
+              messageUpdate "fine"
+              messageEnd assistant "fine" [end_turn]
+            turnEnd 1
+            agentEnd completed
+            outcome aborted ""
+            outcome completed "fine"
+            history u a t t t! u a
+            model asked 2 times
+        "#]],
+    );
+}
+
+#[test]
+fn abort_during_backoff_ends_at_once() {
+    check(
+        r#"
+model: fail server "busy" 50s
+model: say "fine"
+user: hi
+at 1s: abort
+user: again
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+              retryScheduled 2 of 5 in 50000 ms: busy
+            turnEnd 1 without a reply
+            agentEnd aborted
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "again"
+              messageStart assistant
+              messageUpdate "fine"
+              messageEnd assistant "fine" [end_turn]
+            turnEnd 1
+            agentEnd completed
+            outcome aborted ""
+            outcome completed "fine"
+            history u u a
+            model asked 2 times
+        "#]],
+    );
+}
+
+#[test]
+fn a13_abort_while_idle_does_nothing() {
+    check(
+        r#"
+model: say "fine"
+model: say "fine too"
+user: hi
+at 5s: abort
+user: again
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+              messageStart assistant
+              messageUpdate "fine"
+              messageEnd assistant "fine" [end_turn]
+            turnEnd 1
+            agentEnd completed
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "again"
+              messageStart assistant
+              messageUpdate "fine too"
+              messageEnd assistant "fine too" [end_turn]
+            turnEnd 1
+            agentEnd completed
+            outcome completed "fine"
+            outcome completed "fine too"
+            history u a u a
+            model asked 2 times
+        "#]],
+    );
+}
+
+#[test]
+fn two_aborts_are_one() {
+    check(
+        r#"
+tool a deaf 3s "A"
+model: call a {}
+user: hi
+at 1s: abort
+at 2s: abort
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+              messageStart assistant
+              messageUpdate call a
+              messageUpdate arguments {}
+              messageUpdate call a whole
+              messageEnd assistant call call_1 a {} [tool_calls]
+              toolExecutionStart call_1 a {}
+              toolExecutionEnd call_1 ok "A"
+              messageStart toolResult
+              messageEnd toolResult call_1 ok "A"
+            turnEnd 1, 1 result
+            agentEnd aborted
+            outcome aborted ""
+            history u a t
+            model asked 1 times
+        "#]],
+    );
+}
+
+#[test]
+fn updates_before_an_abort_are_told() {
+    check(
+        r#"
+tool up updates 5 1s
+model: call up {}
+user: hi
+at 2500ms: abort
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+              messageStart assistant
+              messageUpdate call up
+              messageUpdate arguments {}
+              messageUpdate call up whole
+              messageEnd assistant call call_1 up {} [tool_calls]
+              toolExecutionStart call_1 up {}
+              toolExecutionUpdate call_1 {"step":1}
+              toolExecutionUpdate call_1 {"step":2}
+              toolExecutionUpdate call_1 {"step":3}
+              toolExecutionUpdate call_1 {"step":4}
+              toolExecutionUpdate call_1 {"step":5}
+              toolExecutionEnd call_1 ok "5 steps"
+              messageStart toolResult
+              messageEnd toolResult call_1 ok "5 steps"
+            turnEnd 1, 1 result
+            agentEnd aborted
+            outcome aborted ""
+            history u a t
+            model asked 1 times
+        "#]],
+    );
+}
+
+#[test]
+fn continue_after_an_abort_goes_on() {
+    check(
+        r#"
+tool a slow 10s "A"
+model: call a {}
+model: say "so it was aborted"
+user: hi
+at 1s: abort
+continue:
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+              messageStart assistant
+              messageUpdate call a
+              messageUpdate arguments {}
+              messageUpdate call a whole
+              messageEnd assistant call call_1 a {} [tool_calls]
+              toolExecutionStart call_1 a {}
+              toolExecutionEnd call_1 error "cancelled"
+              messageStart toolResult
+              messageEnd toolResult call_1 error "cancelled"
+            turnEnd 1, 1 result
+            agentEnd aborted
+            agentStart
+            turnStart 1
+              messageStart assistant
+              messageUpdate "so it was aborted"
+              messageEnd assistant "so it was aborted" [end_turn]
+            turnEnd 1
+            agentEnd completed
+            outcome aborted ""
+            outcome completed "so it was aborted"
+            history u a t! a
+            model asked 2 times
+        "#]],
+    );
+}

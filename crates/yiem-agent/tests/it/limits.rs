@@ -1,0 +1,389 @@
+//! Limits with typed outcomes (R-11, R-17).
+
+use expect_test::expect;
+
+use crate::check;
+
+#[test]
+fn turns_end_the_run_with_its_transcript() {
+    check(
+        r#"
+set turns 2
+tool echo echo
+model: call echo {"value":"1"}
+model: call echo {"value":"2"}
+user: hi
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+              messageStart assistant
+              messageUpdate call echo
+              messageUpdate arguments {"value":"1"}
+              messageUpdate call echo whole
+              messageEnd assistant call call_1 echo {"value":"1"} [tool_calls]
+              toolExecutionStart call_1 echo {"value":"1"}
+              toolExecutionEnd call_1 ok "1"
+              messageStart toolResult
+              messageEnd toolResult call_1 ok "1"
+            turnEnd 1, 1 result
+            turnStart 2
+              messageStart assistant
+              messageUpdate call echo
+              messageUpdate arguments {"value":"2"}
+              messageUpdate call echo whole
+              messageEnd assistant call call_2 echo {"value":"2"} [tool_calls]
+              toolExecutionStart call_2 echo {"value":"2"}
+              toolExecutionEnd call_2 ok "2"
+              messageStart toolResult
+              messageEnd toolResult call_2 ok "2"
+            turnEnd 2, 1 result
+            agentEnd limit: a run may take 2 turns at most
+            outcome limit (a run may take 2 turns at most) ""
+            history u a t a t
+            model asked 2 times
+        "#]],
+    );
+}
+
+#[test]
+fn an_answer_in_the_last_turn_is_an_answer() {
+    check(
+        r#"
+set turns 2
+tool echo echo
+model: call echo {"value":"1"}
+model: say "done"
+user: hi
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+              messageStart assistant
+              messageUpdate call echo
+              messageUpdate arguments {"value":"1"}
+              messageUpdate call echo whole
+              messageEnd assistant call call_1 echo {"value":"1"} [tool_calls]
+              toolExecutionStart call_1 echo {"value":"1"}
+              toolExecutionEnd call_1 ok "1"
+              messageStart toolResult
+              messageEnd toolResult call_1 ok "1"
+            turnEnd 1, 1 result
+            turnStart 2
+              messageStart assistant
+              messageUpdate "done"
+              messageEnd assistant "done" [end_turn]
+            turnEnd 2
+            agentEnd completed
+            outcome completed "done"
+            history u a t a
+            model asked 2 times
+        "#]],
+    );
+}
+
+#[test]
+fn continue_goes_on_after_a_limit() {
+    check(
+        r#"
+set turns 1
+tool echo echo
+model: call echo {"value":"1"}
+model: say "done"
+user: hi
+continue:
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+              messageStart assistant
+              messageUpdate call echo
+              messageUpdate arguments {"value":"1"}
+              messageUpdate call echo whole
+              messageEnd assistant call call_1 echo {"value":"1"} [tool_calls]
+              toolExecutionStart call_1 echo {"value":"1"}
+              toolExecutionEnd call_1 ok "1"
+              messageStart toolResult
+              messageEnd toolResult call_1 ok "1"
+            turnEnd 1, 1 result
+            agentEnd limit: a run may take 1 turns at most
+            agentStart
+            turnStart 1
+              messageStart assistant
+              messageUpdate "done"
+              messageEnd assistant "done" [end_turn]
+            turnEnd 1
+            agentEnd completed
+            outcome limit (a run may take 1 turns at most) ""
+            outcome completed "done"
+            history u a t a
+            model asked 2 times
+        "#]],
+    );
+}
+
+#[test]
+fn tool_calls_beyond_the_limit_are_answered() {
+    check(
+        r#"
+set tool-calls 2
+tool echo echo
+model: call echo {"value":"1"} & call echo {"value":"2"} & call echo {"value":"3"}
+user: hi
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+              messageStart assistant
+              messageUpdate call echo
+              messageUpdate arguments {"value":"1"}
+              messageUpdate call echo whole
+              messageUpdate call echo
+              messageUpdate arguments {"value":"2"}
+              messageUpdate call echo whole
+              messageUpdate call echo
+              messageUpdate arguments {"value":"3"}
+              messageUpdate call echo whole
+              messageEnd assistant call call_1 echo {"value":"1"}, call call_2 echo {"value":"2"}, call call_3 echo {"value":"3"} [tool_calls]
+              toolCallRejected call_3 limit "Not executed: a run may make 2 tool calls at most."
+              toolExecutionStart call_1 echo {"value":"1"}
+              toolExecutionStart call_2 echo {"value":"2"}
+              toolExecutionEnd call_1 ok "1"
+              toolExecutionEnd call_2 ok "2"
+              messageStart toolResult
+              messageEnd toolResult call_1 ok "1"
+              messageStart toolResult
+              messageEnd toolResult call_2 ok "2"
+              messageStart toolResult
+              messageEnd toolResult call_3 error "Not executed: a run may make 2 tool calls at most."
+            turnEnd 1, 3 results
+            agentEnd limit: a run may make 2 tool calls at most
+            outcome limit (a run may make 2 tool calls at most) ""
+            history u a t t t!
+            model asked 1 times
+        "#]],
+    );
+}
+
+#[test]
+fn tokens_end_the_run_before_the_next_call() {
+    check(
+        r#"
+set tokens 10
+tool echo echo
+model: call echo {"value":"1"} & usage 8 3
+user: hi
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+              messageStart assistant
+              messageUpdate call echo
+              messageUpdate arguments {"value":"1"}
+              messageUpdate call echo whole
+              messageEnd assistant call call_1 echo {"value":"1"} [tool_calls]
+              toolExecutionStart call_1 echo {"value":"1"}
+              toolExecutionEnd call_1 ok "1"
+              messageStart toolResult
+              messageEnd toolResult call_1 ok "1"
+            turnEnd 1, 1 result
+            agentEnd limit: 11 tokens are used, a run may use 10
+            outcome limit (11 tokens are used, a run may use 10) ""
+            history u a t
+            model asked 1 times
+        "#]],
+    );
+}
+
+#[test]
+fn wall_time_cuts_the_run() {
+    check(
+        r#"
+set wall 3s
+tool a slow 10s "A"
+model: call a {}
+user: hi
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+              messageStart assistant
+              messageUpdate call a
+              messageUpdate arguments {}
+              messageUpdate call a whole
+              messageEnd assistant call call_1 a {} [tool_calls]
+              toolExecutionStart call_1 a {}
+              toolExecutionEnd call_1 error "cancelled"
+              messageStart toolResult
+              messageEnd toolResult call_1 error "cancelled"
+            turnEnd 1, 1 result
+            agentEnd limit: 3 s are the most time that a run may take
+            outcome limit (3 s are the most time that a run may take) ""
+            history u a t!
+            model asked 1 times
+        "#]],
+    );
+}
+
+#[test]
+fn wall_time_cuts_a_stream() {
+    check(
+        r#"
+set wall 3s
+model: say "Hel" "lo" & every 1s & hang
+user: hi
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+              messageStart assistant
+              messageUpdate "Hel"
+              messageUpdate "lo"
+              messageEnd assistant "Hello" [aborted: 3 s are the most time that a run may take]
+            turnEnd 1
+            agentEnd limit: 3 s are the most time that a run may take
+            outcome limit (3 s are the most time that a run may take) "Hello"
+            history u a!
+            model asked 1 times
+        "#]],
+    );
+}
+
+#[test]
+fn identical_calls_are_warned_of_and_then_end_the_run() {
+    check(
+        r#"
+tool echo echo
+model: call echo {"value":"x"}
+model: call echo {"value":"x"}
+model: call echo {"value":"x"}
+model: call echo {"value":"x"}
+model: call echo {"value":"x"}
+model: call echo {"value":"x"}
+model: call echo {"value":"x"}
+user: hi
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+              messageStart assistant
+              messageUpdate call echo
+              messageUpdate arguments {"value":"x"}
+              messageUpdate call echo whole
+              messageEnd assistant call call_1 echo {"value":"x"} [tool_calls]
+              toolExecutionStart call_1 echo {"value":"x"}
+              toolExecutionEnd call_1 ok "x"
+              messageStart toolResult
+              messageEnd toolResult call_1 ok "x"
+            turnEnd 1, 1 result
+            turnStart 2
+              messageStart assistant
+              messageUpdate call echo
+              messageUpdate arguments {"value":"x"}
+              messageUpdate call echo whole
+              messageEnd assistant call call_2 echo {"value":"x"} [tool_calls]
+              toolExecutionStart call_2 echo {"value":"x"}
+              toolExecutionEnd call_2 ok "x"
+              messageStart toolResult
+              messageEnd toolResult call_2 ok "x"
+            turnEnd 2, 1 result
+            turnStart 3
+              messageStart assistant
+              messageUpdate call echo
+              messageUpdate arguments {"value":"x"}
+              messageUpdate call echo whole
+              messageEnd assistant call call_3 echo {"value":"x"} [tool_calls]
+              toolExecutionStart call_3 echo {"value":"x"}
+              toolExecutionEnd call_3 ok "x\nWarning: this is call number 3 of echo with the same arguments. Calling it again will not help; use what you know, or try something else."
+              messageStart toolResult
+              messageEnd toolResult call_3 ok "x", "Warning: this is call number 3 of echo with the same arguments. Calling it again will not help; use what you know, or try something else."
+            turnEnd 3, 1 result
+            turnStart 4
+              messageStart assistant
+              messageUpdate call echo
+              messageUpdate arguments {"value":"x"}
+              messageUpdate call echo whole
+              messageEnd assistant call call_4 echo {"value":"x"} [tool_calls]
+              toolExecutionStart call_4 echo {"value":"x"}
+              toolExecutionEnd call_4 ok "x\nWarning: this is call number 4 of echo with the same arguments. Calling it again will not help; use what you know, or try something else."
+              messageStart toolResult
+              messageEnd toolResult call_4 ok "x", "Warning: this is call number 4 of echo with the same arguments. Calling it again will not help; use what you know, or try something else."
+            turnEnd 4, 1 result
+            turnStart 5
+              messageStart assistant
+              messageUpdate call echo
+              messageUpdate arguments {"value":"x"}
+              messageUpdate call echo whole
+              messageEnd assistant call call_5 echo {"value":"x"} [tool_calls]
+              toolExecutionStart call_5 echo {"value":"x"}
+              toolExecutionEnd call_5 ok "x\nWarning: this is call number 5 of echo with the same arguments. Calling it again will not help; use what you know, or try something else."
+              messageStart toolResult
+              messageEnd toolResult call_5 ok "x", "Warning: this is call number 5 of echo with the same arguments. Calling it again will not help; use what you know, or try something else."
+            turnEnd 5, 1 result
+            turnStart 6
+              messageStart assistant
+              messageUpdate call echo
+              messageUpdate arguments {"value":"x"}
+              messageUpdate call echo whole
+              messageEnd assistant call call_6 echo {"value":"x"} [tool_calls]
+              toolCallRejected call_6 limit "Not executed: the tool echo was called 6 times with the same arguments. The run ends here."
+              messageStart toolResult
+              messageEnd toolResult call_6 error "Not executed: the tool echo was called 6 times with the same arguments. The run ends here."
+            turnEnd 6, 1 result
+            agentEnd limit: the tool echo was called 6 times with the same arguments
+            outcome limit (the tool echo was called 6 times with the same arguments) ""
+            history u a t a t a t a t a t a t!
+            model asked 6 times
+        "#]],
+    );
+}
+
+#[test]
+fn a_limit_leaves_what_is_queued() {
+    check(
+        r#"
+set turns 1
+tool a slow 2s "A"
+model: call a {}
+user: hi
+at 1s: steer "one"
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+              messageStart assistant
+              messageUpdate call a
+              messageUpdate arguments {}
+              messageUpdate call a whole
+              messageEnd assistant call call_1 a {} [tool_calls]
+              toolExecutionStart call_1 a {}
+              toolExecutionEnd call_1 ok "A"
+              messageStart toolResult
+              messageEnd toolResult call_1 ok "A"
+            turnEnd 1, 1 result
+            agentEnd limit: a run may take 1 turns at most
+            outcome limit (a run may take 1 turns at most) ""
+            history u a t
+            model asked 1 times
+            left over: user "one"
+        "#]],
+    );
+}

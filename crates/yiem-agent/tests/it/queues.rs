@@ -1,0 +1,783 @@
+//! Steering and follow-ups (R-6).
+
+use expect_test::expect;
+
+use crate::check;
+
+#[test]
+fn q01_steer_waits_for_the_batch() {
+    check(
+        r#"
+tool a slow 2s "A"
+tool b slow 3s "B"
+model: call a {} & call b {}
+model: say "done"
+user: hi
+at 1s: steer "and Rome?"
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+              messageStart assistant
+              messageUpdate call a
+              messageUpdate arguments {}
+              messageUpdate call a whole
+              messageUpdate call b
+              messageUpdate arguments {}
+              messageUpdate call b whole
+              messageEnd assistant call call_1 a {}, call call_2 b {} [tool_calls]
+              toolExecutionStart call_1 a {}
+              toolExecutionStart call_2 b {}
+              toolExecutionEnd call_1 ok "A"
+              toolExecutionEnd call_2 ok "B"
+              messageStart toolResult
+              messageEnd toolResult call_1 ok "A"
+              messageStart toolResult
+              messageEnd toolResult call_2 ok "B"
+            turnEnd 1, 2 results
+            turnStart 2
+              messageStart user
+              messageEnd user "and Rome?"
+              messageStart assistant
+              messageUpdate "done"
+              messageEnd assistant "done" [end_turn]
+            turnEnd 2
+            agentEnd completed
+            outcome completed "done"
+            history u a t t u a
+            model asked 2 times
+        "#]],
+    );
+}
+
+#[test]
+fn q01_steer_waits_for_a_sequential_batch() {
+    check(
+        r#"
+set sequential
+tool a slow 2s "A"
+tool b slow 3s "B"
+model: call a {} & call b {}
+model: say "done"
+user: hi
+at 1s: steer "and Rome?"
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+              messageStart assistant
+              messageUpdate call a
+              messageUpdate arguments {}
+              messageUpdate call a whole
+              messageUpdate call b
+              messageUpdate arguments {}
+              messageUpdate call b whole
+              messageEnd assistant call call_1 a {}, call call_2 b {} [tool_calls]
+              toolExecutionStart call_1 a {}
+              toolExecutionEnd call_1 ok "A"
+              toolExecutionStart call_2 b {}
+              toolExecutionEnd call_2 ok "B"
+              messageStart toolResult
+              messageEnd toolResult call_1 ok "A"
+              messageStart toolResult
+              messageEnd toolResult call_2 ok "B"
+            turnEnd 1, 2 results
+            turnStart 2
+              messageStart user
+              messageEnd user "and Rome?"
+              messageStart assistant
+              messageUpdate "done"
+              messageEnd assistant "done" [end_turn]
+            turnEnd 2
+            agentEnd completed
+            outcome completed "done"
+            history u a t t u a
+            model asked 2 times
+        "#]],
+    );
+}
+
+#[test]
+fn q02_steer_during_text_lets_the_reply_complete() {
+    check(
+        r#"
+model: say "a" "b" "c" & every 1s
+model: say "done"
+user: hi
+at 1s: steer "and Rome?"
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+              messageStart assistant
+              messageUpdate "a"
+              messageUpdate "b"
+              messageUpdate "c"
+              messageEnd assistant "abc" [end_turn]
+            turnEnd 1
+            turnStart 2
+              messageStart user
+              messageEnd user "and Rome?"
+              messageStart assistant
+              messageUpdate "done"
+              messageEnd assistant "done" [end_turn]
+            turnEnd 2
+            agentEnd completed
+            outcome completed "done"
+            history u a u a
+            model asked 2 times
+        "#]],
+    );
+}
+
+#[test]
+fn q03_steer_all_is_one_call_that_sees_both() {
+    check(
+        r#"
+tool a slow 2s "A"
+model: call a {}
+model: say "done"
+user: hi
+at 1s: steer "one"
+at 1s: steer "two"
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+              messageStart assistant
+              messageUpdate call a
+              messageUpdate arguments {}
+              messageUpdate call a whole
+              messageEnd assistant call call_1 a {} [tool_calls]
+              toolExecutionStart call_1 a {}
+              toolExecutionEnd call_1 ok "A"
+              messageStart toolResult
+              messageEnd toolResult call_1 ok "A"
+            turnEnd 1, 1 result
+            turnStart 2
+              messageStart user
+              messageEnd user "one"
+              messageStart user
+              messageEnd user "two"
+              messageStart assistant
+              messageUpdate "done"
+              messageEnd assistant "done" [end_turn]
+            turnEnd 2
+            agentEnd completed
+            outcome completed "done"
+            history u a t u u a
+            model asked 2 times
+        "#]],
+    );
+}
+
+#[test]
+fn q04_steer_one_at_a_time_is_a_call_each() {
+    check(
+        r#"
+set steering one-at-a-time
+tool a slow 2s "A"
+model: call a {}
+model: say "to one"
+model: say "to two"
+user: hi
+at 1s: steer "one"
+at 1s: steer "two"
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+              messageStart assistant
+              messageUpdate call a
+              messageUpdate arguments {}
+              messageUpdate call a whole
+              messageEnd assistant call call_1 a {} [tool_calls]
+              toolExecutionStart call_1 a {}
+              toolExecutionEnd call_1 ok "A"
+              messageStart toolResult
+              messageEnd toolResult call_1 ok "A"
+            turnEnd 1, 1 result
+            turnStart 2
+              messageStart user
+              messageEnd user "one"
+              messageStart assistant
+              messageUpdate "to one"
+              messageEnd assistant "to one" [end_turn]
+            turnEnd 2
+            turnStart 3
+              messageStart user
+              messageEnd user "two"
+              messageStart assistant
+              messageUpdate "to two"
+              messageEnd assistant "to two" [end_turn]
+            turnEnd 3
+            agentEnd completed
+            outcome completed "to two"
+            history u a t u a u a
+            model asked 3 times
+        "#]],
+    );
+}
+
+#[test]
+fn q05_follow_ups_one_at_a_time() {
+    check(
+        r#"
+tool a slow 2s "A"
+model: call a {}
+model: say "answer"
+model: say "to one"
+model: say "to two"
+user: hi
+at 1s: follow-up "one"
+at 1s: follow-up "two"
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+              messageStart assistant
+              messageUpdate call a
+              messageUpdate arguments {}
+              messageUpdate call a whole
+              messageEnd assistant call call_1 a {} [tool_calls]
+              toolExecutionStart call_1 a {}
+              toolExecutionEnd call_1 ok "A"
+              messageStart toolResult
+              messageEnd toolResult call_1 ok "A"
+            turnEnd 1, 1 result
+            turnStart 2
+              messageStart assistant
+              messageUpdate "answer"
+              messageEnd assistant "answer" [end_turn]
+            turnEnd 2
+            turnStart 3
+              messageStart user
+              messageEnd user "one"
+              messageStart assistant
+              messageUpdate "to one"
+              messageEnd assistant "to one" [end_turn]
+            turnEnd 3
+            turnStart 4
+              messageStart user
+              messageEnd user "two"
+              messageStart assistant
+              messageUpdate "to two"
+              messageEnd assistant "to two" [end_turn]
+            turnEnd 4
+            agentEnd completed
+            outcome completed "to two"
+            history u a t a u a u a
+            model asked 4 times
+        "#]],
+    );
+}
+
+#[test]
+fn q05_follow_ups_all() {
+    check(
+        r#"
+set follow-ups all
+tool a slow 2s "A"
+model: call a {}
+model: say "answer"
+model: say "to both"
+user: hi
+at 1s: follow-up "one"
+at 1s: follow-up "two"
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+              messageStart assistant
+              messageUpdate call a
+              messageUpdate arguments {}
+              messageUpdate call a whole
+              messageEnd assistant call call_1 a {} [tool_calls]
+              toolExecutionStart call_1 a {}
+              toolExecutionEnd call_1 ok "A"
+              messageStart toolResult
+              messageEnd toolResult call_1 ok "A"
+            turnEnd 1, 1 result
+            turnStart 2
+              messageStart assistant
+              messageUpdate "answer"
+              messageEnd assistant "answer" [end_turn]
+            turnEnd 2
+            turnStart 3
+              messageStart user
+              messageEnd user "one"
+              messageStart user
+              messageEnd user "two"
+              messageStart assistant
+              messageUpdate "to both"
+              messageEnd assistant "to both" [end_turn]
+            turnEnd 3
+            agentEnd completed
+            outcome completed "to both"
+            history u a t a u u a
+            model asked 3 times
+        "#]],
+    );
+}
+
+#[test]
+fn steering_goes_before_follow_ups() {
+    check(
+        r#"
+model: say "x" & after 2s
+model: say "to steering"
+model: say "to follow-up"
+user: hi
+at 1s: follow-up "later"
+at 1s: steer "now"
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+              messageStart assistant
+              messageUpdate "x"
+              messageEnd assistant "x" [end_turn]
+            turnEnd 1
+            turnStart 2
+              messageStart user
+              messageEnd user "now"
+              messageStart assistant
+              messageUpdate "to steering"
+              messageEnd assistant "to steering" [end_turn]
+            turnEnd 2
+            turnStart 3
+              messageStart user
+              messageEnd user "later"
+              messageStart assistant
+              messageUpdate "to follow-up"
+              messageEnd assistant "to follow-up" [end_turn]
+            turnEnd 3
+            agentEnd completed
+            outcome completed "to follow-up"
+            history u a u a u a
+            model asked 3 times
+        "#]],
+    );
+}
+
+#[test]
+fn interrupt_lets_steering_in_between_sequential_calls() {
+    check(
+        r#"
+set sequential
+set interrupt
+tool a slow 2s "A"
+model: call a {"n":1} & call a {"n":2} & call a {"n":3}
+model: say "done"
+user: hi
+at 1s: steer "stop that"
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+              messageStart assistant
+              messageUpdate call a
+              messageUpdate arguments {"n":1}
+              messageUpdate call a whole
+              messageUpdate call a
+              messageUpdate arguments {"n":2}
+              messageUpdate call a whole
+              messageUpdate call a
+              messageUpdate arguments {"n":3}
+              messageUpdate call a whole
+              messageEnd assistant call call_1 a {"n":1}, call call_2 a {"n":2}, call call_3 a {"n":3} [tool_calls]
+              toolExecutionStart call_1 a {"n":1}
+              toolExecutionEnd call_1 ok "A"
+              toolCallRejected call_2 interrupted "Not executed: a new message came in before this call began."
+              toolCallRejected call_3 interrupted "Not executed: a new message came in before this call began."
+              messageStart toolResult
+              messageEnd toolResult call_1 ok "A"
+              messageStart toolResult
+              messageEnd toolResult call_2 error "Not executed: a new message came in before this call began."
+              messageStart toolResult
+              messageEnd toolResult call_3 error "Not executed: a new message came in before this call began."
+            turnEnd 1, 3 results
+            turnStart 2
+              messageStart user
+              messageEnd user "stop that"
+              messageStart assistant
+              messageUpdate "done"
+              messageEnd assistant "done" [end_turn]
+            turnEnd 2
+            agentEnd completed
+            outcome completed "done"
+            history u a t t! t! u a
+            model asked 2 times
+        "#]],
+    );
+}
+
+#[test]
+fn a16_continue_delivers_a_follow_up() {
+    check(
+        r#"
+model: say "answer"
+model: say "more"
+user: hi
+at 5s: follow-up "go on"
+continue:
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+              messageStart assistant
+              messageUpdate "answer"
+              messageEnd assistant "answer" [end_turn]
+            turnEnd 1
+            agentEnd completed
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "go on"
+              messageStart assistant
+              messageUpdate "more"
+              messageEnd assistant "more" [end_turn]
+            turnEnd 1
+            agentEnd completed
+            outcome completed "answer"
+            outcome completed "more"
+            history u a u a
+            model asked 2 times
+        "#]],
+    );
+}
+
+#[test]
+fn l21_continue_after_a_good_answer_is_refused() {
+    check(
+        r#"
+model: say "answer"
+user: hi
+continue:
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+              messageStart assistant
+              messageUpdate "answer"
+              messageEnd assistant "answer" [end_turn]
+            turnEnd 1
+            agentEnd completed
+            outcome completed "answer"
+            refused: there is nothing to continue: the history ends with an answer and nothing is queued; send a message instead
+            history u a
+            model asked 1 times
+        "#]],
+    );
+}
+
+#[test]
+fn abort_leaves_what_is_queued_in_order() {
+    check(
+        r#"
+tool a slow 10s "A"
+model: call a {}
+user: hi
+at 1s: steer "one"
+at 1s: steer "two"
+at 1s: follow-up "three"
+at 2s: abort
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+              messageStart assistant
+              messageUpdate call a
+              messageUpdate arguments {}
+              messageUpdate call a whole
+              messageEnd assistant call call_1 a {} [tool_calls]
+              toolExecutionStart call_1 a {}
+              toolExecutionEnd call_1 error "cancelled"
+              messageStart toolResult
+              messageEnd toolResult call_1 error "cancelled"
+            turnEnd 1, 1 result
+            agentEnd aborted
+            outcome aborted ""
+            history u a t!
+            model asked 1 times
+            left over: user "one"
+            left over: user "two"
+            left over: user "three"
+        "#]],
+    );
+}
+
+#[test]
+fn what_an_abort_left_comes_first_in_the_next_run() {
+    check(
+        r#"
+tool a slow 10s "A"
+model: call a {}
+model: say "all seen"
+model: say "three seen"
+user: hi
+at 1s: steer "one"
+at 1s: follow-up "three"
+at 2s: abort
+user: again
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+              messageStart assistant
+              messageUpdate call a
+              messageUpdate arguments {}
+              messageUpdate call a whole
+              messageEnd assistant call call_1 a {} [tool_calls]
+              toolExecutionStart call_1 a {}
+              toolExecutionEnd call_1 error "cancelled"
+              messageStart toolResult
+              messageEnd toolResult call_1 error "cancelled"
+            turnEnd 1, 1 result
+            agentEnd aborted
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "one"
+              messageStart user
+              messageEnd user "again"
+              messageStart assistant
+              messageUpdate "all seen"
+              messageEnd assistant "all seen" [end_turn]
+            turnEnd 1
+            turnStart 2
+              messageStart user
+              messageEnd user "three"
+              messageStart assistant
+              messageUpdate "three seen"
+              messageEnd assistant "three seen" [end_turn]
+            turnEnd 2
+            agentEnd completed
+            outcome aborted ""
+            outcome completed "three seen"
+            history u a t! u u a u a
+            model asked 3 times
+        "#]],
+    );
+}
+
+#[test]
+fn q11_clear_during_abort_restores_nothing() {
+    check(
+        r#"
+tool a deaf 3s "A"
+model: call a {}
+model: say "ok"
+user: hi
+at 1s: steer "one"
+at 2s: abort
+at 2s: clear
+user: again
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+              messageStart assistant
+              messageUpdate call a
+              messageUpdate arguments {}
+              messageUpdate call a whole
+              messageEnd assistant call call_1 a {} [tool_calls]
+              toolExecutionStart call_1 a {}
+              toolExecutionEnd call_1 ok "A"
+              messageStart toolResult
+              messageEnd toolResult call_1 ok "A"
+            turnEnd 1, 1 result
+            agentEnd aborted
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "again"
+              messageStart assistant
+              messageUpdate "ok"
+              messageEnd assistant "ok" [end_turn]
+            turnEnd 1
+            agentEnd completed
+            outcome aborted ""
+            outcome completed "ok"
+            history u a t u a
+            model asked 2 times
+            left over: user "one"
+        "#]],
+    );
+}
+
+#[test]
+fn stop_gives_back_what_is_queued() {
+    check(
+        r#"
+tool a slow 10s "A"
+model: call a {}
+model: say "done"
+user: hi
+at 1s: steer "one"
+at 1s: follow-up "two"
+at 2s: stop
+user: too late
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+              messageStart assistant
+              messageUpdate call a
+              messageUpdate arguments {}
+              messageUpdate call a whole
+              messageEnd assistant call call_1 a {} [tool_calls]
+              toolExecutionStart call_1 a {}
+              toolExecutionEnd call_1 ok "A"
+              messageStart toolResult
+              messageEnd toolResult call_1 ok "A"
+            turnEnd 1, 1 result
+            turnStart 2
+              messageStart assistant
+              messageUpdate "done"
+              messageEnd assistant "done" [end_turn]
+            turnEnd 2
+            agentEnd completed
+            outcome completed "done"
+            refused: the agent was stopped and takes nothing more in; build a new one
+            history u a t a
+            model asked 2 times
+            left over: user "one"
+            left over: user "two"
+        "#]],
+    );
+}
+
+#[test]
+fn stop_aborts_after_its_deadline() {
+    check(
+        r#"
+tool a slow 100s "A"
+model: call a {}
+user: hi
+at 2s: stop
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+              messageStart assistant
+              messageUpdate call a
+              messageUpdate arguments {}
+              messageUpdate call a whole
+              messageEnd assistant call call_1 a {} [tool_calls]
+              toolExecutionStart call_1 a {}
+              toolExecutionEnd call_1 error "cancelled"
+              messageStart toolResult
+              messageEnd toolResult call_1 error "cancelled"
+            turnEnd 1, 1 result
+            agentEnd aborted
+            outcome aborted ""
+            history u a t!
+            model asked 1 times
+        "#]],
+    );
+}
+
+#[test]
+fn a_message_sent_after_abort_begins_the_next_run() {
+    check(
+        r#"
+tool a deaf 3s "A"
+model: call a {}
+model: say "hello again"
+user: hi
+at 1s: abort
+at 2s: steer "next"
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+              messageStart assistant
+              messageUpdate call a
+              messageUpdate arguments {}
+              messageUpdate call a whole
+              messageEnd assistant call call_1 a {} [tool_calls]
+              toolExecutionStart call_1 a {}
+              toolExecutionEnd call_1 ok "A"
+              messageStart toolResult
+              messageEnd toolResult call_1 ok "A"
+            turnEnd 1, 1 result
+            agentEnd aborted
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "next"
+              messageStart assistant
+              messageUpdate "hello again"
+              messageEnd assistant "hello again" [end_turn]
+            turnEnd 1
+            agentEnd completed
+            outcome aborted ""
+            outcome completed "hello again"
+            history u a t u a
+            model asked 2 times
+        "#]],
+    );
+}
+
+#[test]
+fn error_leaves_what_is_queued() {
+    check(
+        r#"
+model: say "x" & after 2s & fail auth "no key"
+user: hi
+at 1s: steer "one"
+at 1s: follow-up "two"
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+              messageStart assistant
+              messageUpdate "x"
+              messageEnd assistant "x" [error: no key]
+            turnEnd 1
+            agentEnd failed: no key
+            outcome failed (no key) "x"
+            history u a!
+            model asked 1 times
+            left over: user "one"
+            left over: user "two"
+        "#]],
+    );
+}
