@@ -414,7 +414,10 @@ impl Responder for ToolServer {
 }
 
 /// Holds a modern request to what its revision demands.
-pub(crate) fn check_modern(version: &Value, params: &Map<String, Value>) -> Result<(), JsonRpcError> {
+pub(crate) fn check_modern(
+    version: &Value,
+    params: &Map<String, Value>,
+) -> Result<(), JsonRpcError> {
     let spoken = version
         .as_str()
         .and_then(ProtocolVersion::parse)

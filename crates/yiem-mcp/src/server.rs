@@ -16,9 +16,9 @@ use crate::client::{ChangedDefinitions, ClientConfig, Elicit, Root, Sample};
 use crate::dialect::DialectChoice;
 use crate::error::McpError;
 use crate::responder::{Responder, ToolServer};
-use crate::transport::{ClosureTransport, Exchange, MemoryTransport, Transport};
 #[cfg(feature = "nats")]
 use crate::transport::nats::{NatsConfig, NatsTransport};
+use crate::transport::{ClosureTransport, Exchange, MemoryTransport, Transport};
 #[cfg(feature = "http")]
 use crate::transport::{HttpConfig, HttpTransport, TokenSource};
 #[cfg(feature = "stdio")]
@@ -215,8 +215,10 @@ impl McpServer {
         match self.reach {
             Reach::Http(config) => self.reach = Reach::Http(change(config)),
             ref other => {
-                let problem =
-                    format!("`{what}` is for servers behind an HTTP address; this one is {}", other.words());
+                let problem = format!(
+                    "`{what}` is for servers behind an HTTP address; this one is {}",
+                    other.words()
+                );
                 self.problem.get_or_insert(problem);
             }
         }
@@ -347,9 +349,9 @@ impl McpServer {
             #[cfg(feature = "nats")]
             Reach::Nats(config) => Arc::new(NatsTransport::new(*config, Arc::clone(env))),
             #[cfg(feature = "http")]
-            Reach::Http(config) => {
-                Arc::new(HttpTransport::new(config, Arc::clone(env)).map_err(|error| error.at(&name))?)
-            }
+            Reach::Http(config) => Arc::new(
+                HttpTransport::new(config, Arc::clone(env)).map_err(|error| error.at(&name))?,
+            ),
             Reach::Memory(transport, _) => Arc::new(transport),
             Reach::Other(transport) => transport,
         };

@@ -18,8 +18,8 @@ use output::{to_output, to_tool_error};
 use std::fmt;
 use std::sync::Arc;
 use yiem_core::{
-    CancelToken, Env, Error, IntoToolSource, LoadedTools, RejectedTool, Replay, SourceError, Tool, ToolContext,
-    ToolDefinition, ToolError, ToolLimits, ToolOutput, ToolSource, ValidArgs,
+    CancelToken, Env, Error, IntoToolSource, LoadedTools, RejectedTool, Replay, SourceError, Tool,
+    ToolContext, ToolDefinition, ToolError, ToolLimits, ToolOutput, ToolSource, ValidArgs,
 };
 
 /// An MCP server as a source of tools (M-4 to M-8).

@@ -65,9 +65,6 @@ impl LineReader {
                     id: scanner.answer_id(),
                 });
             }
-            if line.last() == Some(&b'\r') {
-                line.truncate(line.len() - 1);
-            }
             if line.len() > self.cap {
                 let mut scanner = IdScanner::new();
                 scanner.feed(&line);
@@ -76,6 +73,9 @@ impl LineReader {
                     length: line.len() as u64,
                     id: scanner.answer_id(),
                 });
+            }
+            if line.last() == Some(&b'\r') {
+                line.truncate(line.len() - 1);
             }
             if !line.iter().all(u8::is_ascii_whitespace) {
                 return Some(Line::Whole(line.freeze()));

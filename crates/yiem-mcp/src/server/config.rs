@@ -165,7 +165,9 @@ fn http_entry(_: &str, _: Option<&str>, _: &Map<String, Value>) -> Result<McpSer
 
 #[cfg(feature = "nats")]
 fn nats_entry(nats: &Value, entry: &Map<String, Value>) -> Result<McpServer, McpError> {
-    Ok(McpServer::nats(crate::transport::nats::NatsConfig::from_entry(nats, entry)?))
+    Ok(McpServer::nats(
+        crate::transport::nats::NatsConfig::from_entry(nats, entry)?,
+    ))
 }
 
 #[cfg(not(feature = "nats"))]

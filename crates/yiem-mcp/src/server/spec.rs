@@ -72,7 +72,9 @@ fn http(_: &str) -> Result<McpServer, McpError> {
 
 #[cfg(feature = "nats")]
 fn nats(address: &str) -> Result<McpServer, McpError> {
-    Ok(McpServer::nats(crate::transport::nats::NatsConfig::from_url(address)?))
+    Ok(McpServer::nats(
+        crate::transport::nats::NatsConfig::from_url(address)?,
+    ))
 }
 
 #[cfg(not(feature = "nats"))]

@@ -94,7 +94,10 @@ impl HttpConfig {
 
     /// A key made from the address: its host.
     pub(crate) fn default_name(&self) -> String {
-        Url::parse(&self.url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_else(|| "http".to_owned())
+        Url::parse(&self.url)
+            .ok()
+            .and_then(|url| url.host_str().map(str::to_owned))
+            .unwrap_or_else(|| "http".to_owned())
     }
 }
 
@@ -148,14 +151,17 @@ impl HttpTransport {
         let url = Url::parse(&config.url)
             .map_err(|error| McpError::config(format!("`{shown}` is no address: {error}")))?;
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-            return Err(McpError::config(format!("`{shown}` is no http or https address")));
+            return Err(McpError::config(format!(
+                "`{shown}` is no http or https address"
+            )));
         }
         let mut headers = HeaderMap::new();
         for (name, value) in &config.headers {
             let name = HeaderName::try_from(name.as_str())
                 .map_err(|_| McpError::config(format!("`{name}` is no name of a header")))?;
-            let mut value = HeaderValue::try_from(value.as_str())
-                .map_err(|_| McpError::config(format!("the value of the header `{name}` cannot be sent")))?;
+            let mut value = HeaderValue::try_from(value.as_str()).map_err(|_| {
+                McpError::config(format!("the value of the header `{name}` cannot be sent"))
+            })?;
             value.set_sensitive(true);
             headers.append(name, value);
         }
@@ -176,14 +182,27 @@ impl HttpTransport {
     }
 
     fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner).spawn(work);
+        self.tasks
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .spawn(work);
     }
 
     async fn fall_back(&self, refused: McpError, exchange: Exchange) -> Result<Answer, McpError> {
-        let inbox = self.shared.state().inbox.clone().unwrap_or_else(Inbox::nowhere);
+        let inbox = self
+            .shared
+            .state()
+            .inbox
+            .clone()
+            .unwrap_or_else(Inbox::nowhere);
         let (old, reading) = match OldSse::connect(Arc::clone(&self.shared), inbox).await {
             Ok(connected) => connected,
-            Err(error) => return Err(refused.with_note(format!("nor does it speak the older HTTP+SSE: {}", error.kind()))),
+            Err(error) => {
+                return Err(refused.with_note(format!(
+                    "nor does it speak the older HTTP+SSE: {}",
+                    error.kind()
+                )));
+            }
         };
         self.spawn(reading);
         self.shared.state().old = Some(Arc::clone(&old));
@@ -194,7 +213,10 @@ impl HttpTransport {
 /// A pooled client. Redirects are followed to the same origin only: others would get our headers.
 fn client(connect_timeout: Duration) -> Result<reqwest::Client, McpError> {
     let policy = reqwest::redirect::Policy::custom(|attempt| {
-        let same = attempt.previous().last().is_some_and(|from| from.origin() == attempt.url().origin());
+        let same = attempt
+            .previous()
+            .last()
+            .is_some_and(|from| from.origin() == attempt.url().origin());
         if !same {
             return attempt.error("a redirect to another origin is not followed");
         }
@@ -237,7 +259,10 @@ impl HttpShared {
         let settled = self.state().waiters.settle(answer);
         match settled {
             Settled::Waiter(waiter, outcome) => {
-                let _ = waiter.send(Answer { id: Some(id), outcome });
+                let _ = waiter.send(Answer {
+                    id: Some(id),
+                    outcome,
+                });
                 None
             }
             Settled::Late(_) | Settled::Stray(_) => None,
@@ -255,23 +280,36 @@ impl HttpShared {
 
 impl fmt::Debug for HttpTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpTransport").field("url", &without_secrets(self.shared.url.as_str())).finish_non_exhaustive()
+        f.debug_struct("HttpTransport")
+            .field("url", &without_secrets(self.shared.url.as_str()))
+            .finish_non_exhaustive()
     }
 }
 
 #[async_trait]
 impl Transport for HttpTransport {
     fn profile(&self) -> TransportProfile {
-        let profile = TransportProfile::detecting().with_modern_cancel(CancelStyle::Drop).with_mirrored_headers();
+        let profile = TransportProfile::detecting()
+            .with_modern_cancel(CancelStyle::Drop)
+            .with_mirrored_headers();
         if self.old_sse {
-            return TransportProfile { dialect: crate::dialect::DialectChoice::Legacy, ..profile };
+            return TransportProfile {
+                dialect: crate::dialect::DialectChoice::Legacy,
+                ..profile
+            };
         }
         profile
     }
 
     async fn open(&self, inbox: Inbox) -> Result<(), McpError> {
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
-        *self.shared.state() = State { inbox: Some(inbox), ..State::default() };
+        self.tasks
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .abort_all();
+        *self.shared.state() = State {
+            inbox: Some(inbox),
+            ..State::default()
+        };
         Ok(())
     }
 
@@ -281,12 +319,20 @@ impl Transport for HttpTransport {
         }
         let opens = &*exchange.method == method::INITIALIZE;
         if self.old_sse && opens {
-            return self.fall_back(McpError::unreachable("no stream of events"), exchange).await;
+            return self
+                .fall_back(McpError::unreachable("no stream of events"), exchange)
+                .await;
         }
         let again = opens.then(|| exchange.clone());
         match (self.shared.exchange(exchange).await, again) {
             (Err(error), Some(exchange))
-                if matches!(error.kind(), McpErrorKind::Http { status: 400 | 404 | 405 | 406 | 415, .. }) =>
+                if matches!(
+                    error.kind(),
+                    McpErrorKind::Http {
+                        status: 400 | 404 | 405 | 406 | 415,
+                        ..
+                    }
+                ) =>
             {
                 self.fall_back(error, exchange).await
             }
@@ -298,14 +344,18 @@ impl Transport for HttpTransport {
         if let Some(old) = self.shared.old() {
             return old.send(notice.body()).await;
         }
-        self.shared.tell(notice.body(), notice.dialect, &notice.method).await
+        self.shared
+            .tell(notice.body(), notice.dialect, &notice.method)
+            .await
     }
 
     async fn respond(&self, response: Response) -> Result<(), McpError> {
         if let Some(old) = self.shared.old() {
             return old.send(response.body()).await;
         }
-        self.shared.tell(response.body(), response.dialect, "").await
+        self.shared
+            .tell(response.body(), response.dialect, "")
+            .await
     }
 
     async fn opened(&self, dialect: Dialect) -> Result<(), McpError> {
@@ -327,7 +377,10 @@ impl Transport for HttpTransport {
     }
 
     async fn close(&self) {
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
+        self.tasks
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .abort_all();
         self.shared.end_session().await;
         *self.shared.state() = State::default();
     }
