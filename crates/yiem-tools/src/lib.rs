@@ -15,12 +15,14 @@
 mod builtin;
 mod catalog;
 mod function;
+mod limit;
 mod name;
 mod registered;
 mod registry;
 mod schema;
 mod search;
 mod validate;
+mod wrap;
 
 pub use builtin::{LIST_TOOLS, ListTools, SEARCH_TOOLS, SearchTools};
 pub use catalog::{
@@ -28,6 +30,7 @@ pub use catalog::{
     SourceState, SourceStatus, ToolCatalog,
 };
 pub use function::{FunctionTool, FunctionToolBuilder};
+pub use limit::{ResultLimit, WHOLE_OUTPUT, cut_middle};
 pub use name::{ClashPolicy, MAX_NAME_CHARS};
 pub use registered::{RegisteredTool, SourceId};
 pub use registry::{
@@ -38,6 +41,7 @@ pub use search::{SearchHit, SearchIndex};
 pub use validate::{
     ArgsValidator, Problem, ValidationError, ValidationErrorKind, validate_required_args,
 };
+pub use wrap::{RenamedTool, ToolSourceExt, WrappedSource};
 pub use yiem_macros::tool;
 
 /// What the code that `#[tool]` writes stands on; no promise is made about it.

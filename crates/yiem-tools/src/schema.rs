@@ -95,6 +95,18 @@ pub enum SchemaError {
         /// The limit.
         limit: usize,
     },
+    /// Names of properties that are too long, those around them included.
+    #[error("the names that lead to one of the schema's properties have more than {limit} bytes")]
+    LongNames {
+        /// The limit.
+        limit: usize,
+    },
+    /// Too many patterns, or one that is too long.
+    #[error("the schema has more than {limit} patterns, or one of more than 4,096 bytes")]
+    Patterns {
+        /// The most patterns.
+        limit: usize,
+    },
     /// Too many references or combinations in a row.
     #[error("the schema leads through more than {limit} references or combinations in a row")]
     Chain {
@@ -183,7 +195,7 @@ impl InputSchema {
     ) -> Result<Self, SchemaError> {
         let outline = Outline::new(&schema, limits)?;
         #[cfg(feature = "schema")]
-        let validator = compiled::compile(&schema, warnings)?;
+        let validator = compiled::compile(&schema, outline.patterns(), warnings)?;
         let mut inner = Inner {
             required: required_names(&schema),
             schema,

@@ -12,6 +12,8 @@ use yiem_core::{
 
 use super::line;
 use crate::catalog::{Shared, SourceState, ToolCatalog};
+use crate::registered::SourceId;
+use crate::registry::ToolSnapshot;
 use crate::schema::InputSchema;
 
 /// The name of [`ListTools`].
@@ -67,6 +69,7 @@ impl Tool for ListTools {
 
     async fn call(&self, _: ValidArgs, context: ToolContext) -> Result<ToolOutput, ToolError> {
         let catalog = reached(&self.catalog)?;
+        let before = catalog.snapshot();
         catalog.load_all(&context.cancel).await;
         if context.cancel.is_cancelled() {
             return Err(ToolError::of_kind(
@@ -74,7 +77,7 @@ impl Tool for ListTools {
                 "The list was not waited for.",
             ));
         }
-        let added = catalog.disclose_all();
+        catalog.disclose_all();
         let snapshot = catalog.snapshot();
         let mut text = "Available tools:".to_owned();
         for tool in snapshot.iter() {
@@ -103,9 +106,17 @@ impl Tool for ListTools {
             })).collect::<Vec<_>>(),
             "failed": failures,
         }));
-        output.added_tool_names = added;
+        output.added_tool_names = added(&before, &snapshot);
         Ok(output)
     }
+}
+
+/// The sources' tools that the model is offered now and was not before.
+pub(super) fn added(before: &ToolSnapshot, now: &ToolSnapshot) -> Vec<String> {
+    now.iter()
+        .filter(|tool| *tool.source() != SourceId::Builtin && before.get(tool.name()).is_none())
+        .map(|tool| tool.name().to_owned())
+        .collect()
 }
 
 pub(super) fn reached(catalog: &Weak<Shared>) -> Result<ToolCatalog, ToolError> {

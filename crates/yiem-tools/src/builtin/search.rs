@@ -12,7 +12,7 @@ use yiem_core::{
 };
 
 use super::line;
-use super::list::{ListTools, failures, reached};
+use super::list::{ListTools, added, failures, reached};
 use crate::catalog::{Shared, ToolCatalog};
 
 /// The name of [`SearchTools`].
@@ -88,6 +88,7 @@ impl Tool for SearchTools {
             .and_then(|l| usize::try_from(l).ok())
             .unwrap_or(DEFAULT_LIMIT);
         let catalog = reached(&self.catalog)?;
+        let before = catalog.snapshot();
         catalog.load_all(&context.cancel).await;
         if context.cancel.is_cancelled() {
             return Err(ToolError::of_kind(
@@ -96,7 +97,7 @@ impl Tool for SearchTools {
             ));
         }
         let hits = catalog.search(query, limit);
-        let added = catalog.disclose(hits.iter().map(|h| h.name()));
+        catalog.disclose(hits.iter().map(|h| h.name()));
         let mut text = if hits.is_empty() {
             "No tool fits these words. Try others, such as what the tool works on or what it gives."
                 .to_owned()
@@ -119,7 +120,7 @@ impl Tool for SearchTools {
             "tools": hits.iter().map(|h| json!({ "name": h.name(), "score": h.score() })).collect::<Vec<_>>(),
             "failed": failures,
         }));
-        output.added_tool_names = added;
+        output.added_tool_names = added(&before, &catalog.snapshot());
         Ok(output)
     }
 }

@@ -9,16 +9,20 @@ use super::SchemaError;
 
 /// How often a pattern with look-around may step back before the check gives up.
 const BACKTRACK_LIMIT: usize = 20_000;
-/// Bytes of a compiled pattern.
-const PATTERN_SIZE: usize = 512 * 1024;
+/// Bytes of a compiled pattern, where there are few of them; and where there are many.
+const PATTERN_SIZE: usize = 2 * 1024 * 1024;
+const SMALL_PATTERN_SIZE: usize = 256 * 1024;
+/// How many patterns are few.
+const FEW: usize = 20;
 
 /// Compiles a schema: no network, no files, patterns bounded.
 pub(super) fn compile(
     schema: &Value,
+    patterns: usize,
     warnings: &mut Vec<String>,
 ) -> Result<Validator, SchemaError> {
     let Some(dialect) = schema.get("$schema") else {
-        return without_dialect(schema, warnings);
+        return without_dialect(schema, patterns, warnings);
     };
     let draft = dialect
         .as_str()
@@ -26,17 +30,21 @@ pub(super) fn compile(
         .ok_or_else(|| SchemaError::Dialect {
             dialect: crate::validate::problem::cut(dialect.as_str().unwrap_or("?"), 100),
         })?;
-    build(schema, draft).map_err(invalid)
+    build(schema, draft, patterns).map_err(invalid)
 }
 
 /// 2020-12 holds; where only an older draft makes sense of the schema, that one.
-fn without_dialect(schema: &Value, warnings: &mut Vec<String>) -> Result<Validator, SchemaError> {
-    let first = match build(schema, Draft::Draft202012) {
+fn without_dialect(
+    schema: &Value,
+    patterns: usize,
+    warnings: &mut Vec<String>,
+) -> Result<Validator, SchemaError> {
+    let first = match build(schema, Draft::Draft202012, patterns) {
         Ok(validator) => return Ok(validator),
         Err(error) => error,
     };
     for (draft, name) in [(Draft::Draft7, "draft 7"), (Draft::Draft4, "draft 4")] {
-        if let Ok(validator) = build(schema, draft) {
+        if let Ok(validator) = build(schema, draft, patterns) {
             warnings.push(format!(
                 "the schema names no dialect and is only valid as {name}; it is read as that"
             ));
@@ -46,11 +54,20 @@ fn without_dialect(schema: &Value, warnings: &mut Vec<String>) -> Result<Validat
     Err(invalid(first))
 }
 
-fn build(schema: &Value, draft: Draft) -> Result<Validator, jsonschema::ValidationError<'static>> {
+fn build(
+    schema: &Value,
+    draft: Draft,
+    patterns: usize,
+) -> Result<Validator, jsonschema::ValidationError<'static>> {
+    let size = if patterns > FEW {
+        SMALL_PATTERN_SIZE
+    } else {
+        PATTERN_SIZE
+    };
     let patterns = PatternOptions::fancy_regex()
         .backtrack_limit(BACKTRACK_LIMIT)
-        .size_limit(PATTERN_SIZE)
-        .dfa_size_limit(PATTERN_SIZE);
+        .size_limit(size)
+        .dfa_size_limit(size);
     // The dialect is settled here; a spelling that the crate does not know must not undo that.
     let settled;
     let schema = if schema.get("$schema").is_some() {

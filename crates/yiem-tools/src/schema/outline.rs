@@ -27,6 +27,12 @@ const MAX_CHAIN: usize = 100;
 /// How many schemas, counted each time they apply, one value may meet.
 const MAX_FANOUT: u64 = 20_000;
 
+/// How long the names on the way to a schema may be in all; each schema below holds them again.
+const MAX_POINTER: usize = 4 * 1024;
+
+/// How many patterns a schema may have.
+const MAX_PATTERNS: usize = 500;
+
 /// The shape of one schema document.
 #[derive(Debug, Default)]
 pub(crate) struct Outline {
@@ -35,6 +41,11 @@ pub(crate) struct Outline {
     unfolded: u64,
     has_defaults: bool,
     has_pattern: bool,
+    #[cfg_attr(
+        not(feature = "schema"),
+        expect(dead_code, reason = "asked by the schema stage")
+    )]
+    patterns: usize,
 }
 
 #[derive(Debug, Default)]
@@ -78,6 +89,7 @@ struct Builder<'s> {
     anchors: HashMap<(String, String), Id>,
     dynamic: HashMap<String, Vec<Id>>,
     references: Vec<Reference>,
+    patterns: usize,
 }
 
 struct Reference {
@@ -98,10 +110,12 @@ impl Outline {
             anchors: HashMap::new(),
             dynamic: HashMap::new(),
             references: Vec::new(),
+            patterns: 0,
         };
         builder.add(root, String::new(), String::new(), 0)?;
         builder.link()?;
         let mut outline = Self {
+            patterns: builder.patterns,
             nodes: builder.nodes,
             ..Self::default()
         };
@@ -109,6 +123,12 @@ impl Outline {
         outline.mark_defaults();
         outline.measure()?;
         Ok(outline)
+    }
+
+    /// How many patterns there are.
+    #[cfg(feature = "schema")]
+    pub(crate) fn patterns(&self) -> usize {
+        self.patterns
     }
 
     /// Whether any default could be filled in.
@@ -498,6 +518,9 @@ impl<'s> Builder<'s> {
                 limit: self.limits.max_depth,
             });
         }
+        if pointer.len() > MAX_POINTER {
+            return Err(SchemaError::LongNames { limit: MAX_POINTER });
+        }
         if self.nodes.len() >= self.limits.max_schemas {
             return Err(SchemaError::TooMany {
                 limit: self.limits.max_schemas,
@@ -513,6 +536,9 @@ impl<'s> Builder<'s> {
             return Ok(id);
         };
         let base = self.name_resource(map, id, &pointer, base);
+        if let Some(pattern) = map.get("pattern").and_then(Value::as_str) {
+            self.count_pattern(pattern)?;
+        }
         self.note_keywords(map, id, &base);
         self.add_in_place(map, id, &pointer, &base, depth)?;
         self.add_members(map, id, &pointer, &base, depth)?;
@@ -527,6 +553,17 @@ impl<'s> Builder<'s> {
             }
         }
         Ok(id)
+    }
+
+    /// Compiling a pattern costs time and memory: their number and length are bounded.
+    fn count_pattern(&mut self, pattern: &str) -> Result<(), SchemaError> {
+        self.patterns += 1;
+        if self.patterns > MAX_PATTERNS || pattern.len() > 4_096 {
+            return Err(SchemaError::Patterns {
+                limit: MAX_PATTERNS,
+            });
+        }
+        Ok(())
     }
 
     /// Notes `$id` and anchors; gives the pointer of the resource that this schema belongs to.
@@ -658,6 +695,7 @@ impl<'s> Builder<'s> {
                 let at = pointer_to(pointer, &["patternProperties", pattern]);
                 let next = self.add(property, at, base.to_owned(), depth + 1)?;
                 self.nodes[id].members.push(next);
+                self.count_pattern(pattern)?;
                 if backtracks(pattern) {
                     // The pattern runs over the keys: a schema of its own with that cost.
                     let names = self.nodes.len();

@@ -10,6 +10,7 @@ fn validator(schema: Value) -> ArgsValidator {
     ArgsValidator::new(&schema).expect("the schema compiles")
 }
 
+#[cfg(feature = "schema")]
 /// The accepted arguments, or the text of the refusal.
 fn check(schema: Value, args: Value) -> Result<Value, String> {
     validator(schema)
@@ -18,6 +19,7 @@ fn check(schema: Value, args: Value) -> Result<Value, String> {
         .map_err(|e| e.to_string())
 }
 
+#[cfg(feature = "schema")]
 /// One property `v` of this schema, given this value.
 fn one(schema: Value, value: Value) -> Result<Value, String> {
     let schema = json!({ "type": "object", "properties": { "v": schema } });
