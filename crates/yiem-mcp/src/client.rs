@@ -26,7 +26,7 @@ pub use listing::ToolListing;
 use crate::dialect::Dialect;
 use crate::error::McpError;
 use crate::protocol::ServerFacts;
-use crate::server::McpServer;
+use crate::server::{McpServer, Parts};
 use crate::transport::Transport;
 use listing::Listings;
 use session::{Session, Sessions};
@@ -111,7 +111,11 @@ impl McpClient {
     /// # Errors
     /// The server's configuration cannot be used.
     pub fn new(server: McpServer, env: Arc<dyn Env>) -> Result<Self, McpError> {
-        let (name, transport, config) = server.into_parts(&env)?;
+        let Parts {
+            name,
+            transport,
+            config,
+        } = server.into_parts(&env)?;
         Ok(Self(Arc::new(Shared {
             name,
             transport,

@@ -289,7 +289,7 @@ impl ToolServer {
         let end = start.saturating_add(self.page_size).min(self.tools.len());
         let tools: Vec<Value> = self.tools[start..end]
             .iter()
-            .map(|tool| definition_to_wire(tool))
+            .map(definition_to_wire)
             .collect();
         let mut result = json!({"tools": tools});
         if end < self.tools.len() {

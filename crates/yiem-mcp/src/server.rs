@@ -58,6 +58,13 @@ enum Reach {
     Other(Arc<dyn Transport>),
 }
 
+/// What a client is made of.
+pub(crate) struct Parts {
+    pub(crate) name: Arc<str>,
+    pub(crate) transport: Arc<dyn Transport>,
+    pub(crate) config: ClientConfig,
+}
+
 impl McpServer {
     fn of(reach: Reach) -> Self {
         Self {
@@ -335,10 +342,7 @@ impl McpServer {
         self.config.required
     }
 
-    pub(crate) fn into_parts(
-        self,
-        env: &Arc<dyn Env>,
-    ) -> Result<(Arc<str>, Arc<dyn Transport>, ClientConfig), McpError> {
+    pub(crate) fn into_parts(self, env: &Arc<dyn Env>) -> Result<Parts, McpError> {
         let name = self.key();
         if let Some(problem) = self.problem {
             return Err(McpError::config(problem).at(&name));
@@ -356,7 +360,11 @@ impl McpServer {
             Reach::Other(transport) => transport,
         };
         let _ = env;
-        Ok((name, transport, self.config))
+        Ok(Parts {
+            name,
+            transport,
+            config: self.config,
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Calls of tools, and the rounds in which a modern server asks for input first.
 
-use super::request::Course;
+use super::request::{Course, Written};
 use super::session::Session;
 use super::{McpClient, Shared};
 use crate::error::McpError;
@@ -202,7 +202,10 @@ impl Shared {
                     params.insert("_meta".into(), Value::Object(options.meta.clone()));
                 }
                 params.extend(extra.clone());
-                Ok((params, headers(session)))
+                Written {
+                    params,
+                    param_headers: headers(session),
+                }
             };
             let (session, result) = self.request(name, &course, &write).await?;
             if !session.dialect.is_modern() {

@@ -1,6 +1,6 @@
 //! Lists: all their pages, what is remembered of them, and what changed.
 
-use super::request::Course;
+use super::request::{Course, Written};
 use super::{ChangedDefinitions, McpClient, McpEvent, Shared};
 use crate::dialect::Dialect;
 use crate::error::McpError;
@@ -186,7 +186,10 @@ impl Shared {
                 if let Some(cursor) = &asked {
                     params.insert("cursor".into(), cursor.clone());
                 }
-                Ok((params, Vec::new()))
+                Written {
+                    params,
+                    param_headers: Vec::new(),
+                }
             };
             let (session, result) = match self.request(name, &course, &write).await {
                 Ok(answer) => answer,

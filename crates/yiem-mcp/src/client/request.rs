@@ -28,6 +28,12 @@ pub(crate) struct Sending {
     pub(crate) course: Course,
 }
 
+/// What a request says, written for the session that it goes out on.
+pub(crate) struct Written {
+    pub(crate) params: Map<String, Value>,
+    pub(crate) param_headers: Vec<(String, String)>,
+}
+
 /// How a request goes on its way: for how long, for whom.
 #[derive(Clone)]
 pub(crate) struct Course {
@@ -317,16 +323,15 @@ impl Shared {
         self: &Arc<Self>,
         name: &'static str,
         course: &Course,
-        write: &(
-             dyn Fn(&Session) -> Result<(Map<String, Value>, Vec<(String, String)>), McpError>
-                 + Send
-                 + Sync
-         ),
+        write: &(dyn Fn(&Session) -> Written + Send + Sync),
     ) -> Result<(Arc<Session>, Value), McpError> {
         let mut again = true;
         loop {
             let session = self.session(&course.cancel).await?;
-            let (params, param_headers) = write(&session)?;
+            let Written {
+                params,
+                param_headers,
+            } = write(&session);
             let sending = Sending {
                 method: name,
                 params,

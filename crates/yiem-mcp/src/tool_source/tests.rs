@@ -8,12 +8,12 @@ use yiem_core::{ToolErrorKind, ToolOutput};
 
 fn output(result: Value) -> ToolOutput {
     let result = CallResult::read(result);
-    let mut outcome = CallOutcome::default();
-    outcome.content = result.content;
-    outcome.structured = result.structured;
-    outcome.is_error = result.is_error;
-    outcome.meta = result.meta;
-    to_output(outcome)
+    to_output(CallOutcome {
+        content: result.content,
+        structured: result.structured,
+        is_error: result.is_error,
+        meta: result.meta,
+    })
 }
 
 #[test]
