@@ -70,8 +70,9 @@ impl ManualEnv {
             let mut manual = self.lock();
             manual.elapsed += by;
             let now = manual.elapsed;
-            let (due, rest): (Vec<_>, Vec<_>) =
-                std::mem::take(&mut manual.sleepers).into_iter().partition(|(at, _)| *at <= now);
+            let (due, rest): (Vec<_>, Vec<_>) = std::mem::take(&mut manual.sleepers)
+                .into_iter()
+                .partition(|(at, _)| *at <= now);
             manual.sleepers = rest;
             due
         };
@@ -100,7 +101,10 @@ impl Env for ManualEnv {
     }
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
         let until = self.lock().elapsed + duration;
-        Box::pin(ManualSleep { env: self.clone(), until })
+        Box::pin(ManualSleep {
+            env: self.clone(),
+            until,
+        })
     }
     fn new_id(&self, kind: IdKind) -> String {
         self.lock().ids.next(kind)
@@ -146,7 +150,10 @@ impl PausedEnv {
     /// A clock that begins now, at 2026-01-01T00:00:00Z.
     #[must_use]
     pub fn new() -> Self {
-        Self { start: tokio::time::Instant::now(), ids: Mutex::default() }
+        Self {
+            start: tokio::time::Instant::now(),
+            ids: Mutex::default(),
+        }
     }
 
     /// As an `Arc<dyn Env>`, the form in which it is passed in.
@@ -173,7 +180,10 @@ impl Env for PausedEnv {
         Box::pin(tokio::time::sleep(duration))
     }
     fn new_id(&self, kind: IdKind) -> String {
-        self.ids.lock().unwrap_or_else(PoisonError::into_inner).next(kind)
+        self.ids
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .next(kind)
     }
     fn random(&self) -> f64 {
         0.5

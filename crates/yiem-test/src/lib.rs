@@ -6,6 +6,7 @@
 pub mod clock;
 pub mod model;
 pub mod scenario;
+pub mod server;
 pub mod tool;
 pub mod transcript;
 

@@ -45,8 +45,14 @@ impl ScriptedModel {
 
     /// The same with a description of its own (prices, window).
     pub fn with_info(info: ModelInfo, replies: impl IntoIterator<Item = Reply>) -> Self {
-        let state = State { replies: replies.into_iter().collect(), ..State::default() };
-        Self(Arc::new(Inner { info, state: Mutex::new(state) }))
+        let state = State {
+            replies: replies.into_iter().collect(),
+            ..State::default()
+        };
+        Self(Arc::new(Inner {
+            info,
+            state: Mutex::new(state),
+        }))
     }
 
     /// A model that answers by a function of the request, without end.
@@ -103,10 +109,17 @@ impl fmt::Debug for ScriptedModel {
 impl Drop for Inner {
     fn drop(&mut self) {
         let breaches = std::mem::take(
-            &mut self.state.get_mut().unwrap_or_else(PoisonError::into_inner).breaches,
+            &mut self
+                .state
+                .get_mut()
+                .unwrap_or_else(PoisonError::into_inner)
+                .breaches,
         );
         if !breaches.is_empty() && !std::thread::panicking() {
-            panic!("a strict server would refuse what the model was sent: {}", breaches.join("; "));
+            panic!(
+                "a strict server would refuse what the model was sent: {}",
+                breaches.join("; ")
+            );
         }
     }
 }
@@ -173,7 +186,9 @@ pub fn check_request(request: &ChatRequest) -> Result<(), String> {
             Message::Custom(_) => {}
             other => {
                 if let Some(id) = open.first() {
-                    return Err(format!("message {at} comes while the call {id} has no result"));
+                    return Err(format!(
+                        "message {at} comes while the call {id} has no result"
+                    ));
                 }
                 if let Message::Assistant(m) = other {
                     open = m.tool_calls().map(|c| &c.id).collect();
@@ -208,7 +223,11 @@ enum Block {
     /// Text in pieces.
     Text(Vec<String>),
     Reasoning(String),
-    Call { id: String, name: String, arguments: String },
+    Call {
+        id: String,
+        name: String,
+        arguments: String,
+    },
 }
 
 #[derive(Clone, Debug, Default)]
@@ -219,7 +238,11 @@ enum End {
     /// One event with the whole message.
     Whole,
     /// An error after what came.
-    Failed { kind: ModelErrorKind, message: String, retry_after: Option<Duration> },
+    Failed {
+        kind: ModelErrorKind,
+        message: String,
+        retry_after: Option<Duration>,
+    },
     /// The stream ends without a finish.
     BrokenOff,
     /// Nothing more ever comes.
@@ -237,7 +260,10 @@ impl Reply {
     /// Text, in these pieces.
     pub fn pieces<T: Into<String>>(pieces: impl IntoIterator<Item = T>) -> Self {
         let pieces = pieces.into_iter().map(Into::into).collect();
-        Self { blocks: vec![Block::Text(pieces)], ..Self::default() }
+        Self {
+            blocks: vec![Block::Text(pieces)],
+            ..Self::default()
+        }
     }
 
     /// A call; its id is made by the agent.
@@ -282,7 +308,8 @@ impl Reply {
     /// The same with text in these pieces after what is there.
     #[must_use]
     pub fn and_pieces<T: Into<String>>(mut self, pieces: impl IntoIterator<Item = T>) -> Self {
-        self.blocks.push(Block::Text(pieces.into_iter().map(Into::into).collect()));
+        self.blocks
+            .push(Block::Text(pieces.into_iter().map(Into::into).collect()));
         self
     }
 
@@ -364,7 +391,11 @@ impl Reply {
     /// The same, failing after what came.
     #[must_use]
     pub fn then_fail(mut self, kind: ModelErrorKind, message: impl Into<String>) -> Self {
-        self.end = End::Failed { kind, message: message.into(), retry_after: None };
+        self.end = End::Failed {
+            kind,
+            message: message.into(),
+            retry_after: None,
+        };
         self
     }
 
@@ -417,9 +448,11 @@ impl Reply {
             .map(|block| match block {
                 Block::Text(pieces) => AssistantContent::text(pieces.concat()),
                 Block::Reasoning(text) => AssistantContent::reasoning(text.clone()),
-                Block::Call { id, name, arguments } => {
-                    AssistantContent::ToolCall(call_of(id, name, arguments))
-                }
+                Block::Call {
+                    id,
+                    name,
+                    arguments,
+                } => AssistantContent::ToolCall(call_of(id, name, arguments)),
             })
             .collect();
         AssistantMessage {
@@ -437,15 +470,25 @@ impl Reply {
                     events.extend(pieces.iter().cloned().map(ChatEvent::Text));
                 }
                 Block::Reasoning(text) => {
-                    events.push(ChatEvent::Reasoning { text: text.clone(), field: None });
+                    events.push(ChatEvent::Reasoning {
+                        text: text.clone(),
+                        field: None,
+                    });
                 }
-                Block::Call { id, name, arguments } => {
+                Block::Call {
+                    id,
+                    name,
+                    arguments,
+                } => {
                     events.push(ChatEvent::ToolCallStarted {
                         index,
                         id: id.as_str().into(),
                         name: name.clone(),
                     });
-                    events.push(ChatEvent::ToolCallArguments { index, delta: arguments.clone() });
+                    events.push(ChatEvent::ToolCallArguments {
+                        index,
+                        delta: arguments.clone(),
+                    });
                     let call = Box::new(call_of(id, name, arguments));
                     events.push(ChatEvent::ToolCallEnded { index, call });
                 }
@@ -457,7 +500,9 @@ impl Reply {
     fn into_stream(self, _: &ChatRequest) -> ChatStream {
         let mut items: VecDeque<Item> = VecDeque::new();
         if matches!(self.end, End::Whole) {
-            items.push_back(Item::Event(Ok(ChatEvent::Message(Box::new(self.message())))));
+            items.push_back(Item::Event(Ok(ChatEvent::Message(Box::new(
+                self.message(),
+            )))));
         } else {
             items.extend(self.events().into_iter().map(|e| Item::Event(Ok(e))));
         }
@@ -467,7 +512,11 @@ impl Reply {
                 stop: self.stop_reason(),
                 usage: self.usage,
             }))),
-            End::Failed { kind, message, retry_after } => {
+            End::Failed {
+                kind,
+                message,
+                retry_after,
+            } => {
                 let mut error = ModelError::new(*kind, message.clone());
                 error.retry_after = *retry_after;
                 items.push_back(Item::Event(Err(error)));

@@ -125,7 +125,10 @@ impl Played {
         text.push_str(&format!("history {}\n", self.letters()));
         text.push_str(&format!("model asked {} times\n", self.requests.len()));
         for message in &self.undelivered {
-            text.push_str(&format!("left over: {}\n", crate::transcript::message_line(message)));
+            text.push_str(&format!(
+                "left over: {}\n",
+                crate::transcript::message_line(message)
+            ));
         }
         text
     }

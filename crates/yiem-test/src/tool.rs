@@ -12,8 +12,11 @@ use yiem_core::{
     async_trait,
 };
 
-type Work =
-    Arc<dyn Fn(ValidArgs, ToolContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync>;
+type Work = Arc<
+    dyn Fn(ValidArgs, ToolContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>>
+        + Send
+        + Sync,
+>;
 
 /// A tool for tests: any name, any behaviour, and a list of the calls that it got.
 #[derive(Clone)]
@@ -25,7 +28,9 @@ pub struct TestTool {
 
 impl fmt::Debug for TestTool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TestTool").field("name", &self.definition.name).finish_non_exhaustive()
+        f.debug_struct("TestTool")
+            .field("name", &self.definition.name)
+            .finish_non_exhaustive()
     }
 }
 
@@ -36,7 +41,10 @@ impl Tool for TestTool {
     }
 
     async fn call(&self, args: ValidArgs, context: ToolContext) -> Result<ToolOutput, ToolError> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner).push((*args).clone());
+        self.calls
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push((*args).clone());
         (self.work)(args, context).await
     }
 }
@@ -84,7 +92,10 @@ impl TestTool {
     /// The arguments of the calls that it got, in order.
     #[must_use]
     pub fn calls(&self) -> Vec<JsonObject> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.calls
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }
 
@@ -139,7 +150,9 @@ pub fn failing(name: impl Into<String>, message: impl Into<String>) -> TestTool 
 
 /// Panics.
 pub fn panicking(name: impl Into<String>) -> TestTool {
-    TestTool::new(name, |_, _| async { panic!("the test tool was told to panic") })
+    TestTool::new(name, |_, _| async {
+        panic!("the test tool was told to panic")
+    })
 }
 
 /// Never ends, whatever it is told.
@@ -168,7 +181,10 @@ pub fn updating(name: impl Into<String>, updates: u64, gap: Duration) -> TestToo
         }
         let late = context.clone();
         // Left behind on purpose; ends with the runtime of the test.
-        #[expect(clippy::disallowed_methods, reason = "a tool that does what it should not")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a tool that does what it should not"
+        )]
         tokio::spawn(async move {
             late.env.sleep(Duration::from_millis(1)).await;
             late.progress(json!({"step": "late"})).await;

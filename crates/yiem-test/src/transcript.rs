@@ -27,13 +27,19 @@ impl Events {
 
     /// Puts an event here.
     pub fn push(&self, event: AgentEvent) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(event);
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(event);
     }
 
     /// The events so far.
     #[must_use]
     pub fn all(&self) -> Vec<AgentEvent> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// The events so far, taken out.
@@ -69,8 +75,15 @@ pub fn line(event: &AgentEvent) -> String {
             format!("agentEnd {}{error}", word(reason))
         }
         EventKind::TurnStart => format!("turnStart {}", event.turn),
-        EventKind::TurnEnd { message, tool_results } => {
-            let message = if message.is_some() { "" } else { " without a reply" };
+        EventKind::TurnEnd {
+            message,
+            tool_results,
+        } => {
+            let message = if message.is_some() {
+                ""
+            } else {
+                " without a reply"
+            };
             match tool_results.len() {
                 0 => format!("turnEnd {}{message}", event.turn),
                 1 => format!("turnEnd {}{message}, 1 result", event.turn),
@@ -80,7 +93,12 @@ pub fn line(event: &AgentEvent) -> String {
         EventKind::MessageStart { role, .. } => format!("  messageStart {}", role_word(*role)),
         EventKind::MessageUpdate { delta } => format!("  messageUpdate {}", delta_line(delta)),
         EventKind::MessageEnd { message } => format!("  messageEnd {}", message_line(message)),
-        EventKind::ToolExecutionStart { tool_call_id, tool_name, args, parent_tool_call_id } => {
+        EventKind::ToolExecutionStart {
+            tool_call_id,
+            tool_name,
+            args,
+            parent_tool_call_id,
+        } => {
             let parent = parent_tool_call_id
                 .as_ref()
                 .map(|id| format!(" (by {id})"))
@@ -88,33 +106,82 @@ pub fn line(event: &AgentEvent) -> String {
             let args = serde_json::to_string(args).unwrap_or_default();
             format!("  toolExecutionStart {tool_call_id} {tool_name} {args}{parent}")
         }
-        EventKind::ToolExecutionUpdate { tool_call_id, partial_result, .. } => {
+        EventKind::ToolExecutionUpdate {
+            tool_call_id,
+            partial_result,
+            ..
+        } => {
             format!("  toolExecutionUpdate {tool_call_id} {partial_result}")
         }
-        EventKind::ToolExecutionEnd { tool_call_id, result, is_error, .. } => {
+        EventKind::ToolExecutionEnd {
+            tool_call_id,
+            result,
+            is_error,
+            ..
+        } => {
             let how = if *is_error { "error" } else { "ok" };
             let end = if result.terminate() { " terminate" } else { "" };
-            format!("  toolExecutionEnd {tool_call_id} {how}{end} {:?}", result.text())
+            format!(
+                "  toolExecutionEnd {tool_call_id} {how}{end} {:?}",
+                result.text()
+            )
         }
-        EventKind::ToolCallRejected { tool_call_id, reason, message, .. } => {
-            format!("  toolCallRejected {tool_call_id} {} {message:?}", word(reason))
+        EventKind::ToolCallRejected {
+            tool_call_id,
+            reason,
+            message,
+            ..
+        } => {
+            format!(
+                "  toolCallRejected {tool_call_id} {} {message:?}",
+                word(reason)
+            )
         }
-        EventKind::ApprovalRequested { tool_call_id, tool_name, question, .. } => {
+        EventKind::ApprovalRequested {
+            tool_call_id,
+            tool_name,
+            question,
+            ..
+        } => {
             format!("  approvalRequested {tool_call_id} {tool_name} {question:?}")
         }
-        EventKind::ApprovalResolved { tool_call_id, resolution, reason, .. } => {
-            let reason = reason.as_ref().map(|r| format!(" {r:?}")).unwrap_or_default();
-            format!("  approvalResolved {tool_call_id} {}{reason}", word(resolution))
+        EventKind::ApprovalResolved {
+            tool_call_id,
+            resolution,
+            reason,
+            ..
+        } => {
+            let reason = reason
+                .as_ref()
+                .map(|r| format!(" {r:?}"))
+                .unwrap_or_default();
+            format!(
+                "  approvalResolved {tool_call_id} {}{reason}",
+                word(resolution)
+            )
         }
-        EventKind::RetryScheduled { attempt, max_attempts, delay_ms, error } => {
+        EventKind::RetryScheduled {
+            attempt,
+            max_attempts,
+            delay_ms,
+            error,
+        } => {
             format!("  retryScheduled {attempt} of {max_attempts} in {delay_ms} ms: {error}")
         }
         EventKind::CompactionStart { reason } => format!("  compactionStart: {reason}"),
-        EventKind::CompactionEnd { messages_before, messages_after, error } => match error {
+        EventKind::CompactionEnd {
+            messages_before,
+            messages_after,
+            error,
+        } => match error {
             None => format!("  compactionEnd {messages_before} to {messages_after} messages"),
             Some(error) => format!("  compactionEnd failed: {error}"),
         },
-        EventKind::ToolsChanged { added, removed, changed } => {
+        EventKind::ToolsChanged {
+            added,
+            removed,
+            changed,
+        } => {
             format!("  toolsChanged +{added:?} -{removed:?} ~{changed:?}")
         }
         EventKind::Warning { message } => format!("  warning {message:?}"),
@@ -139,7 +206,11 @@ pub fn message_line(message: &Message) -> String {
         Message::Assistant(m) => format!("assistant {}", assistant(m)),
         Message::ToolResult(m) => {
             let how = if m.is_error { "error" } else { "ok" };
-            format!("toolResult {} {how} {}", m.tool_call_id, content(&m.content))
+            format!(
+                "toolResult {} {how} {}",
+                m.tool_call_id,
+                content(&m.content)
+            )
         }
         Message::Custom(m) => format!("custom {} {}", m.kind, m.data),
     }
@@ -148,8 +219,16 @@ pub fn message_line(message: &Message) -> String {
 /// What a run came to, on a line.
 #[must_use]
 pub fn outcome_line(outcome: &Outcome) -> String {
-    let problem = outcome.end.problem().map(|p| format!(" ({p})")).unwrap_or_default();
-    format!("outcome {}{problem} {:?}", word(&outcome.end.kind()), outcome.text)
+    let problem = outcome
+        .end
+        .problem()
+        .map(|p| format!(" ({p})"))
+        .unwrap_or_default();
+    format!(
+        "outcome {}{problem} {:?}",
+        word(&outcome.end.kind()),
+        outcome.text
+    )
 }
 
 fn assistant(message: &AssistantMessage) -> String {
@@ -174,13 +253,24 @@ fn assistant(message: &AssistantMessage) -> String {
     if parts.is_empty() {
         parts.push("nothing".to_owned());
     }
-    let error = message.error_message.as_ref().map(|e| format!(": {e}")).unwrap_or_default();
+    let error = message
+        .error_message
+        .as_ref()
+        .map(|e| format!(": {e}"))
+        .unwrap_or_default();
     format!("{} [{}{error}]", parts.join(", "), message.stop_reason)
 }
 
 fn content(blocks: &[Content]) -> String {
-    let parts: Vec<String> = blocks.iter().map(|b| format!("{:?}", b.to_plain_text())).collect();
-    if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") }
+    let parts: Vec<String> = blocks
+        .iter()
+        .map(|b| format!("{:?}", b.to_plain_text()))
+        .collect();
+    if parts.is_empty() {
+        "nothing".to_owned()
+    } else {
+        parts.join(", ")
+    }
 }
 
 fn delta_line(delta: &MessageDelta) -> String {

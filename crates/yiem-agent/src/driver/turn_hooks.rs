@@ -106,7 +106,13 @@ async fn compact(shared: &Shared, view: CompactionView) -> Result<History, Strin
         }
     }
     match &shared.compactor {
-        Some(compactor) => compactor.compact(view).await,
+        // The model may panic: then it could not summarise.
+        Some(compactor) => {
+            let work = async { Ok(compactor.compact(view).await) };
+            guarded(work)
+                .await
+                .unwrap_or_else(|error| Err(error.to_string()))
+        }
         None => Err("no hook shortens it, and the agent's own compactor is off".to_owned()),
     }
 }

@@ -6,8 +6,11 @@
 mod abort;
 mod calls;
 mod failures;
+mod hooks;
+mod invariants;
 mod lifecycle;
 mod limits;
+mod property;
 mod queues;
 mod turns;
 
@@ -37,4 +40,11 @@ fn play(script: &str) -> String {
     );
     assert!(played.ended, "it did not end:\n{}", played.transcript());
     played.transcript()
+}
+
+/// Waits on the test's clock, but not for ever.
+async fn within<F: std::future::IntoFuture>(work: F) -> F::Output {
+    tokio::time::timeout(std::time::Duration::from_secs(3600), work.into_future())
+        .await
+        .expect("it takes more than an hour")
 }

@@ -26,7 +26,10 @@ impl std::error::Error for ScriptError {}
 
 /// What is wrong with the script as a whole.
 pub(super) fn problem(problem: &str) -> ScriptError {
-    ScriptError { line: "the script".to_owned(), problem: problem.to_owned() }
+    ScriptError {
+        line: "the script".to_owned(),
+        problem: problem.to_owned(),
+    }
 }
 
 /// A script, read.
@@ -73,8 +76,10 @@ pub(super) fn parse(lines: &[String]) -> Result<Script, ScriptError> {
         steps: Vec::new(),
     };
     for line in lines {
-        read_line(&mut script, line)
-            .map_err(|problem| ScriptError { line: line.clone(), problem })?;
+        read_line(&mut script, line).map_err(|problem| ScriptError {
+            line: line.clone(),
+            problem,
+        })?;
     }
     Ok(script)
 }
@@ -82,11 +87,17 @@ pub(super) fn parse(lines: &[String]) -> Result<Script, ScriptError> {
 fn read_line(script: &mut Script, line: &str) -> Result<(), String> {
     if let Some(text) = line.strip_prefix("user:") {
         let what = UserAct::Say(text.trim().to_owned());
-        script.steps.push(UserStep { what, then: Vec::new() });
+        script.steps.push(UserStep {
+            what,
+            then: Vec::new(),
+        });
         return Ok(());
     }
     if line == "continue:" {
-        script.steps.push(UserStep { what: UserAct::Continue, then: Vec::new() });
+        script.steps.push(UserStep {
+            what: UserAct::Continue,
+            then: Vec::new(),
+        });
         return Ok(());
     }
     if let Some(reply) = line.strip_prefix("model:") {
@@ -102,7 +113,9 @@ fn read_line(script: &mut Script, line: &str) -> Result<(), String> {
         }
         "refuse" => {
             let (name, reason) = (words.word()?, words.text()?);
-            script.refusals.push((name, reason, words.flag("terminate")));
+            script
+                .refusals
+                .push((name, reason, words.flag("terminate")));
             Ok(())
         }
         "at" => {
@@ -116,7 +129,10 @@ fn read_line(script: &mut Script, line: &str) -> Result<(), String> {
                 "stop" => Act::Stop,
                 other => return Err(format!("nobody can {other}")),
             };
-            let step = script.steps.last_mut().ok_or("`at` comes before any `user:`")?;
+            let step = script
+                .steps
+                .last_mut()
+                .ok_or("`at` comes before any `user:`")?;
             step.then.push((when, act));
             Ok(())
         }
@@ -151,7 +167,11 @@ fn setting(config: &mut AgentConfig, words: &mut Words) -> Result<(), String> {
 }
 
 fn mode(word: &str) -> QueueMode {
-    if word == "all" { QueueMode::All } else { QueueMode::OneAtATime }
+    if word == "all" {
+        QueueMode::All
+    } else {
+        QueueMode::OneAtATime
+    }
 }
 
 fn tool_of(words: &mut Words) -> Result<TestTool, String> {
@@ -167,7 +187,11 @@ fn tool_of(words: &mut Words) -> Result<TestTool, String> {
         "updates" => tool::updating(name, words.number()?, duration(&words.word()?)?),
         other => return Err(format!("no tool can {other}")),
     };
-    Ok(if words.flag("sequential") { made.sequential() } else { made })
+    Ok(if words.flag("sequential") {
+        made.sequential()
+    } else {
+        made
+    })
 }
 
 fn reply_of(text: &str) -> Result<Reply, String> {
@@ -228,12 +252,16 @@ fn kind(word: &str) -> Result<ModelErrorKind, String> {
 
 fn duration(word: &str) -> Result<Duration, String> {
     let number = |digits: &str| {
-        digits.parse::<u64>().map_err(|_| format!("{word} is no time; write 2s or 500ms"))
+        digits
+            .parse::<u64>()
+            .map_err(|_| format!("{word} is no time; write 2s or 500ms"))
     };
     if let Some(ms) = word.strip_suffix("ms") {
         return number(ms).map(Duration::from_millis);
     }
-    let seconds = word.strip_suffix('s').ok_or(format!("{word} is no time; write 2s or 500ms"))?;
+    let seconds = word
+        .strip_suffix('s')
+        .ok_or(format!("{word} is no time; write 2s or 500ms"))?;
     number(seconds).map(Duration::from_secs)
 }
 
@@ -271,7 +299,9 @@ impl Words {
     }
 
     fn next_word_if(&mut self, wanted: impl Fn(&str) -> bool) -> Option<String> {
-        let token = self.0.next_if(|t| matches!(t, Token::Word(w) if wanted(w)))?;
+        let token = self
+            .0
+            .next_if(|t| matches!(t, Token::Word(w) if wanted(w)))?;
         match token {
             Token::Word(word) => Some(word),
             _ => None,
@@ -290,7 +320,8 @@ impl Words {
     }
 
     fn text(&mut self) -> Result<String, String> {
-        self.next_text().ok_or("a text in quotes is missing".to_owned())
+        self.next_text()
+            .ok_or("a text in quotes is missing".to_owned())
     }
 
     fn json(&mut self) -> Result<Value, String> {

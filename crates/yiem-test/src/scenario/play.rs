@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use yiem_agent::{Agent, BeforeToolCall, QueueKind};
 use tokio::time::{Instant, sleep_until, timeout};
+use yiem_agent::{Agent, BeforeToolCall, QueueKind};
 
 use super::parse::{Act, Script, UserAct};
 use super::{Played, ScriptError};
@@ -25,7 +25,10 @@ pub(super) async fn play(script: &Script) -> Result<Played, ScriptError> {
         .listener(events.listener());
     if !refusals.is_empty() {
         builder = builder.before_tool_call(move |view| {
-            let refusal = refusals.iter().find(|(name, ..)| *name == view.tool.name).cloned();
+            let refusal = refusals
+                .iter()
+                .find(|(name, ..)| *name == view.tool.name)
+                .cloned();
             async move {
                 Ok(match refusal {
                     Some((_, reason, terminate)) => BeforeToolCall::Refuse { reason, terminate },
@@ -34,7 +37,9 @@ pub(super) async fn play(script: &Script) -> Result<Played, ScriptError> {
             }
         });
     }
-    let agent = builder.build().map_err(|e| super::parse::problem(&e.to_string()))?;
+    let agent = builder
+        .build()
+        .map_err(|e| super::parse::problem(&e.to_string()))?;
     let start = Instant::now();
     let mut played = Played {
         events: Vec::new(),
