@@ -79,7 +79,8 @@ impl HttpFailure<'_> {
 
 /// Whether a body that came with a good status tells of a failure all the same.
 pub(crate) fn of_body(body: &Body<'_>, text: &str) -> Option<ModelError> {
-    if let Some(message) = body.error_message.get() {
+    let rare = body.rare();
+    if let Some(message) = rare.and_then(|rare| rare.error_message.get()) {
         return Some(of_said(&Said {
             message: message.to_owned(),
             ..Said::default()
@@ -97,15 +98,21 @@ pub(crate) fn of_body(body: &Body<'_>, text: &str) -> Option<ModelError> {
             return Some(in_body(&serde_json::from_str(text).ok()?));
         }
     }
-    if let Some(raw) = body.choices.0.iter().find_map(|choice| choice.error) {
+    if let Some(raw) = body
+        .choices
+        .0
+        .iter()
+        .find_map(|choice| choice.rare()?.error)
+    {
         let value: Value = serde_json::from_str(raw.get()).ok()?;
         return Some(in_body(&serde_json::json!({ "error": value })));
     }
-    let silent = body.choices.0.is_empty() && body.content.is_none();
-    let flat = body.object.get() == Some("error")
-        || body.kind.get() == Some("error")
-        || body.detail.is_some()
-        || body
+    let rare = rare?;
+    let silent = body.choices.0.is_empty() && rare.content.is_none();
+    let flat = rare.object.0
+        || rare.kind.get() == Some("error")
+        || rare.detail.is_some()
+        || rare
             .message
             .is_some_and(|message| message.get().starts_with('"'));
     if silent && flat {

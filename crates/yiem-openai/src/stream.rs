@@ -25,7 +25,7 @@ use crate::names::OfferedTools;
 use crate::parts::{self, PartKind};
 use crate::think::{Part, ThinkSplitter};
 use crate::usage::Counts;
-use crate::wire::{Body, Choice, Said, Text};
+use crate::wire::{Body, Choice, RareOfBody, RareOfSaid, Said, Text};
 
 #[cfg(test)]
 mod tests;
@@ -403,16 +403,17 @@ impl ReplyState {
     fn body(&mut self, body: &Body<'_>, text: &str) {
         self.info(body);
         self.counts_of(body);
-        if let Some(word) = body.done_reason.get() {
-            self.finish = Some(word.to_owned());
-        }
-        if body.done.is_some_and(|done| done.get() == "true") {
-            self.done_marker = !self.whole;
+        if let Some(rare) = body.rare() {
+            if let Some(word) = rare.done_reason.get() {
+                self.finish = Some(word.to_owned());
+            }
+            if rare.done.is_some_and(|done| done.get() == "true") {
+                self.done_marker = !self.whole;
+            }
         }
         let failure = classify::of_body(body, text);
-        if !self.begun
-            && (!body.choices.0.is_empty() || body.message.is_some() || body.content.is_some())
-        {
+        let speaks = |rare: &RareOfBody<'_>| rare.message.is_some() || rare.content.is_some();
+        if !self.begun && (!body.choices.0.is_empty() || body.rare().is_some_and(speaks)) {
             self.begun = true;
             let info = self.reply_info();
             self.out.push_back(ChatEvent::Started(Box::new(info)));
@@ -430,62 +431,64 @@ impl ReplyState {
 
     /// Which model answers, as soon as it is known.
     fn info(&mut self, body: &Body<'_>) {
-        let first = self.events <= 1 && !self.answered;
-        let known = |held: &str, text: &Text<'_>| held.is_empty() && text.get().is_some();
-        if !first
-            && !known(&self.told.model, &body.model)
-            && !known(&self.told.provider, &body.provider)
-        {
-            return;
-        }
         let pick = |held: &mut String, text: &Text<'_>| {
             if held.is_empty() {
                 held.push_str(text.or_empty());
             }
         };
         pick(&mut self.told.model, &body.model);
-        pick(&mut self.told.api, &body.api);
-        pick(&mut self.told.provider, &body.provider);
+        if let Some(rare) = body.rare() {
+            pick(&mut self.told.api, &rare.api);
+            pick(&mut self.told.provider, &rare.provider);
+        }
     }
 
     fn counts_of(&mut self, body: &Body<'_>) {
-        let groq = body.x_groq.and_then(|raw| {
-            let groq: Value = serde_json::from_str(raw.get()).ok()?;
-            serde_json::value::to_raw_value(groq.get("usage")?).ok()
-        });
-        let nested = body.choices.0.iter().find_map(|choice| choice.usage);
-        for raw in [nested, groq.as_deref(), body.usage].into_iter().flatten() {
+        let nested = body
+            .choices
+            .0
+            .iter()
+            .find_map(|choice| choice.rare()?.usage);
+        for raw in [nested, body.usage].into_iter().flatten() {
             self.counts.update(Counts::read(raw));
         }
-        if body.prompt_eval_count.is_some() || body.eval_count.is_some() {
+        let Some(rare) = body.rare() else { return };
+        if let Some(raw) = rare.x_groq
+            && let Ok(groq) = serde_json::from_str::<Value>(raw.get())
+            && let Some(Value::Object(usage)) = groq.get("usage")
+        {
+            self.counts.update(Counts::of(usage));
+        }
+        if rare.prompt_eval_count.is_some() || rare.eval_count.is_some() {
             self.counts
-                .update(Counts::bare(body.prompt_eval_count, body.eval_count));
+                .update(Counts::bare(rare.prompt_eval_count, rare.eval_count));
         }
     }
 
     fn without_choices(&mut self, body: &Body<'_>, text: &str, failed: bool) {
-        // Format 1 (SP-017), and Ollama's own: the message stands alone.
-        let message = body
-            .message
-            .and_then(|raw| serde_json::from_str::<Said<'_>>(raw.get()).ok());
-        let said = message.or_else(|| {
-            // Format 2 (SP-018): the body is the message.
-            let speaks = body.content.is_some() || body.tool_calls.is_some();
-            if speaks && !failed {
-                serde_json::from_str::<Said<'_>>(text).ok()
-            } else {
-                None
+        if let Some(rare) = body.rare() {
+            if let Some(word) = rare.finish_reason.get().or_else(|| rare.stop_reason.get()) {
+                self.finish = Some(word.to_owned());
             }
-        });
-        if let Some(word) = body.finish_reason.get().or_else(|| body.stop_reason.get()) {
-            self.finish = Some(word.to_owned());
+            // Format 1 (SP-017), and Ollama's own: the message stands alone.
+            let message = rare
+                .message
+                .and_then(|raw| serde_json::from_str::<Said<'_>>(raw.get()).ok());
+            // Format 2 (SP-018): the body is the message.
+            let speaks = rare.content.is_some() || rare.tool_calls.is_some();
+            let said = match message {
+                None if speaks && !failed => serde_json::from_str::<Said<'_>>(text).ok(),
+                message => message,
+            };
+            if let Some(said) = said {
+                return self.said(&said);
+            }
+            if let Some(text) = rare.response.get() {
+                self.answered = true;
+                return self.text(text);
+            }
         }
-        if let Some(said) = said {
-            self.said(&said);
-        } else if let Some(text) = body.response.get() {
-            self.answered = true;
-            self.text(text);
-        } else if let Some(usage) = body.usage {
+        if let Some(usage) = body.usage {
             self.usage_last = !Counts::read(usage).is_unknown();
         }
     }
@@ -507,16 +510,16 @@ impl ReplyState {
             self.said(delta);
             self.streamed = true;
         }
-        if let Some(message) = &choice.message.0
-            && !(self.streamed && self.answered && (self.spoke || !self.calls.is_empty()))
-        {
-            self.said(message);
-        }
-        if let Some(text) = choice.text.get() {
-            self.answered = true;
-            self.text(text);
-        } else if !choice.text.is_missing() {
-            self.answered = true;
+        if let Some(rare) = choice.rare() {
+            if let Some(message) = &rare.message.0
+                && !(self.streamed && self.answered && (self.spoke || !self.calls.is_empty()))
+            {
+                self.said(message);
+            }
+            if let Text::Is(text) = &rare.text {
+                self.answered = true;
+                self.text(text);
+            }
         }
         if let Some(word) = choice.finish_reason.get() {
             self.finish = Some(word.to_owned());
@@ -525,50 +528,29 @@ impl ReplyState {
 
     fn said(&mut self, said: &Said<'_>) {
         self.answered = true;
-        for (field, raw) in &said.kept {
-            if let Ok(value) = serde_json::from_str(raw.get()) {
-                self.kept.insert(field.clone().into_owned(), value);
-            }
-        }
         self.reasoning_of(said);
         match &said.content {
             Text::Missing => {}
             Text::Is(text) => self.text(text),
             Text::Other(value) => self.content_parts(value),
         }
-        if let Some(refusal) = said.refusal.get() {
-            self.refused = true;
-            self.text(refusal);
-        }
-        if let Text::Other(images) = &said.images {
-            self.content_parts(images);
-        }
-        if said.tool_calls.0.is_empty() {
-            if let Some(function) = &said.function_call.0 {
-                // The older form: one call, without id or index.
-                let arguments = function
-                    .arguments
-                    .map(arguments::text_of)
-                    .unwrap_or_default();
-                self.call(Piece {
-                    index: Some(i64::MIN),
-                    name: function.name.or_empty(),
-                    arguments: &arguments,
-                    ..Piece::default()
-                });
-            }
-            return;
+        if let Some(rare) = said.rare() {
+            self.rarely_said(rare, said.tool_calls.0.is_empty());
         }
         for call in &said.tool_calls.0 {
             let function = call.function.0.as_ref();
-            let raw = function.and_then(|f| f.arguments).or(call.arguments);
+            let rare = call.rare();
+            let raw = function
+                .and_then(|f| f.arguments())
+                .or(rare.and_then(|r| r.arguments));
             let arguments = raw.map(arguments::text_of).unwrap_or_default();
             let name = function
                 .and_then(|f| f.name.get())
-                .unwrap_or(call.name.or_empty());
-            let extra = call
-                .kept
+                .or(rare.and_then(|rare| rare.name.get()))
+                .unwrap_or_default();
+            let extra = rare
                 .iter()
+                .flat_map(|rare| &rare.kept)
                 .filter_map(|(field, raw)| {
                     Some((
                         field.clone().into_owned(),
@@ -586,20 +568,53 @@ impl ReplyState {
         }
     }
 
+    fn rarely_said(&mut self, said: &RareOfSaid<'_>, no_calls: bool) {
+        for (field, raw) in &said.kept {
+            if let Ok(value) = serde_json::from_str(raw.get()) {
+                self.kept.insert(field.clone().into_owned(), value);
+            }
+        }
+        if let Some(refusal) = said.refusal.get() {
+            self.refused = true;
+            self.text(refusal);
+        }
+        if let Text::Other(images) = &said.images {
+            self.content_parts(images);
+        }
+        if let Some(function) = said.function_call.0.as_ref().filter(|_| no_calls) {
+            // The older form: one call, without id or index.
+            let arguments = function
+                .arguments()
+                .map(arguments::text_of)
+                .unwrap_or_default();
+            self.call(Piece {
+                index: Some(i64::MIN),
+                name: function.name.or_empty(),
+                arguments: &arguments,
+                ..Piece::default()
+            });
+        }
+    }
+
     /// Rule: the first non-empty field is taken and stays the source for the stream; the text
     /// of `reasoning_details` is used only when none of the fields came.
     fn reasoning_of(&mut self, said: &Said<'_>) {
-        let fields = [
-            &said.reasoning_content,
-            &said.reasoning,
-            &said.reasoning_text,
-            &said.thinking,
-        ];
-        if let Some(raw) = said.reasoning_details
+        const MISSING: Text<'_> = Text::Missing;
+        let rare = said.rare();
+        if rare.is_none() && said.reasoning_content.get().is_none() {
+            return;
+        }
+        if let Some(raw) = rare.and_then(|rare| rare.reasoning_details)
             && let Ok(details) = serde_json::from_str::<Value>(raw.get())
         {
             self.take_details(details);
         }
+        let fields = [
+            &said.reasoning_content,
+            rare.map_or(&MISSING, |rare| &rare.reasoning),
+            rare.map_or(&MISSING, |rare| &rare.reasoning_text),
+            rare.map_or(&MISSING, |rare| &rare.thinking),
+        ];
         if self.source.is_none() {
             self.source = fields
                 .iter()

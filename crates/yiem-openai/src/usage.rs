@@ -103,7 +103,8 @@ impl Counts {
         }
     }
 
-    fn of(usage: &Map<String, Value>) -> Self {
+    /// Reads the counts of a `usage` object.
+    pub(crate) fn of(usage: &Map<String, Value>) -> Self {
         let read = first(usage, READ);
         let written = first(usage, WRITTEN);
         let [read_apart, written_apart] = APART.map(|names| first(usage, names));

@@ -20,7 +20,7 @@ pub(crate) enum Text<'a> {
     Missing,
     Is(Cow<'a, str>),
     /// A list or an object stands where text should.
-    Other(Value),
+    Other(Box<Value>),
 }
 
 impl<'a> Text<'a> {
@@ -34,10 +34,6 @@ impl<'a> Text<'a> {
 
     pub(crate) fn or_empty(&self) -> &str {
         self.get().unwrap_or_default()
-    }
-
-    pub(crate) fn is_missing(&self) -> bool {
-        matches!(self, Self::Missing)
     }
 }
 
@@ -117,11 +113,11 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
             scalar_visits!(value => Text::Is(Cow::Owned(value.to_string())));
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
                 Value::deserialize(serde::de::value::MapAccessDeserializer::new(map))
-                    .map(Text::Other)
+                    .map(|value| Text::Other(Box::new(value)))
             }
             fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Self::Value, A::Error> {
                 Value::deserialize(serde::de::value::SeqAccessDeserializer::new(seq))
-                    .map(Text::Other)
+                    .map(|value| Text::Other(Box::new(value)))
             }
         }
         deserializer.deserialize_any(V(PhantomData))
@@ -248,20 +244,59 @@ impl<'de: 'a, 'a> Deserialize<'de> for Key<'a> {
     }
 }
 
+/// What counts as missing: it is then as if the field were not there.
+trait Missing {
+    fn is_missing(&self) -> bool;
+}
+
+impl Missing for Text<'_> {
+    fn is_missing(&self) -> bool {
+        matches!(self, Self::Missing)
+    }
+}
+
+impl Missing for Raw<'_> {
+    fn is_missing(&self) -> bool {
+        self.is_none()
+    }
+}
+
+impl<T> Missing for Object<T> {
+    fn is_missing(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
 /// A struct whose fields are read by any of their names, the last one that is there counting;
-/// keys that `keep` names go into `kept`, all others are skipped.
+/// keys that `keep` names go into `kept`, all others are skipped. Fields that few servers send
+/// stand in a box of their own, which is there only when one of them came: most replies are
+/// streams of small chunks, and moving large structs would cost more than reading them.
 macro_rules! tolerant {
     (
         $(#[$meta:meta])*
-        $name:ident, keep $keep:expr, {
-            $( $(#[$fmeta:meta])* $field:ident : $type:ty = $($key:literal)|+ ),+ $(,)?
-        }
+        $name:ident, keep $keep:expr,
+        { $( $(#[$fmeta:meta])* $field:ident : $type:ty = $($key:literal)|+ ),+ $(,)? }
+        $rare:ident { $( $(#[$rmeta:meta])* $rfield:ident : $rtype:ty = $($rkey:literal)|+ ),* $(,)? }
     ) => {
         $(#[$meta])*
         #[derive(Debug, Default)]
         pub(crate) struct $name<'a> {
             $( $(#[$fmeta])* pub(crate) $field: $type, )+
+            rare: Option<Box<$rare<'a>>>,
+        }
+
+        /// The fields that few servers send.
+        #[derive(Debug, Default)]
+        pub(crate) struct $rare<'a> {
+            $( $(#[$rmeta])* pub(crate) $rfield: $rtype, )*
             pub(crate) kept: Kept<'a>,
+        }
+
+        impl<'a> $name<'a> {
+            /// The fields that few servers send, if any came.
+            pub(crate) fn rare(&self) -> Option<&$rare<'a>> {
+                self.rare.as_deref()
+            }
         }
 
         impl<'de: 'a, 'a> Deserialize<'de> for $name<'a> {
@@ -278,10 +313,16 @@ macro_rules! tolerant {
                         while let Some(Key(key)) = map.next_key()? {
                             match &*key {
                                 $( $($key)|+ => read.$field = map.next_value()?, )+
+                                $( $($rkey)|+ => {
+                                    let value: $rtype = map.next_value()?;
+                                    if !value.is_missing() {
+                                        read.rare.get_or_insert_default().$rfield = value;
+                                    }
+                                } )*
                                 other if keep(other) => {
                                     let value: Raw<'a> = map.next_value()?;
                                     if let Some(value) = value {
-                                        read.kept.push((key, value));
+                                        read.rare.get_or_insert_default().kept.push((key, value));
                                     }
                                 }
                                 _ => {
@@ -318,28 +359,47 @@ fn keep_of_message(key: &str) -> bool {
     KEPT_OF_MESSAGE.contains(&key) || OPAQUE.iter().any(|part| key.contains(part))
 }
 
+/// A field that counts only when it says `error`; every chunk has it, and then it says nothing.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct ErrorMark(pub(crate) bool);
+
+impl Missing for ErrorMark {
+    fn is_missing(&self) -> bool {
+        !self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for ErrorMark {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Text::deserialize(deserializer).map(|text| Self(text.get() == Some("error")))
+    }
+}
+
 tolerant! {
     /// A whole body, or one chunk of a stream.
-    Body, keep keep_none, {
+    Body, keep keep_none,
+    {
         choices: List<Choice<'a>> = "choices",
+        model: Text<'a> = "model",
+        usage: Raw<'a> = "usage",
+        error: Raw<'a> = "error",
+    }
+    RareOfBody {
         /// Format 1 (SP-017), and Ollama's own.
         message: Raw<'a> = "message",
         /// Format 2 (SP-018).
         content: Raw<'a> = "content",
         tool_calls: Raw<'a> = "tool_calls" | "toolCalls",
         response: Text<'a> = "response" | "generated_text" | "output_text",
-        model: Text<'a> = "model",
         api: Text<'a> = "api",
         provider: Text<'a> = "provider",
-        usage: Raw<'a> = "usage",
         x_groq: Raw<'a> = "x_groq",
         prompt_eval_count: Raw<'a> = "prompt_eval_count",
         eval_count: Raw<'a> = "eval_count",
-        error: Raw<'a> = "error",
         error_message: Text<'a> = "error_message" | "errorMessage",
         detail: Raw<'a> = "detail",
-        object: Text<'a> = "object",
         kind: Text<'a> = "type",
+        object: ErrorMark = "object",
         finish_reason: Text<'a> = "finish_reason",
         stop_reason: Text<'a> = "stop_reason" | "stopReason",
         done_reason: Text<'a> = "done_reason",
@@ -349,12 +409,15 @@ tolerant! {
 
 tolerant! {
     /// One alternative of a reply.
-    Choice, keep keep_none, {
+    Choice, keep keep_none,
+    {
         index: Number = "index",
         delta: Object<Said<'a>> = "delta",
+        finish_reason: Text<'a> = "finish_reason",
+    }
+    RareOfChoice {
         message: Object<Said<'a>> = "message",
         text: Text<'a> = "text",
-        finish_reason: Text<'a> = "finish_reason",
         usage: Raw<'a> = "usage",
         error: Raw<'a> = "error",
     }
@@ -362,15 +425,18 @@ tolerant! {
 
 tolerant! {
     /// A message, or a piece of one.
-    Said, keep keep_of_message, {
+    Said, keep keep_of_message,
+    {
         content: Text<'a> = "content",
         reasoning_content: Text<'a> = "reasoning_content",
+        tool_calls: List<Call<'a>> = "tool_calls" | "toolCalls",
+    }
+    RareOfSaid {
         reasoning: Text<'a> = "reasoning",
         reasoning_text: Text<'a> = "reasoning_text",
         thinking: Text<'a> = "thinking",
         reasoning_details: Raw<'a> = "reasoning_details",
         refusal: Text<'a> = "refusal",
-        tool_calls: List<Call<'a>> = "tool_calls" | "toolCalls",
         function_call: Object<Function<'a>> = "function_call",
         images: Text<'a> = "images",
     }
@@ -378,16 +444,18 @@ tolerant! {
 
 /// Fields of a call that are read or that say nothing; any other goes back with it.
 fn keep_of_call(key: &str) -> bool {
-    !matches!(key, "object" | "status" | "created" | "role")
+    !matches!(key, "type" | "object" | "status" | "created" | "role")
 }
 
 tolerant! {
     /// A call, or a piece of one: with a `function` around name and arguments, or without.
-    Call, keep keep_of_call, {
+    Call, keep keep_of_call,
+    {
         index: Number = "index",
         id: Text<'a> = "id" | "call_id" | "tool_call_id",
-        kind: IgnoredAnyField = "type",
         function: Object<Function<'a>> = "function",
+    }
+    RareOfCall {
         name: Text<'a> = "name",
         arguments: Raw<'a> = "arguments" | "input" | "parameters" | "args",
     }
@@ -395,19 +463,20 @@ tolerant! {
 
 tolerant! {
     /// The function of a call.
-    Function, keep keep_none, {
+    Function, keep keep_none,
+    {
         name: Text<'a> = "name",
-        arguments: Raw<'a> = "arguments" | "parameters" | "input" | "args",
+        arguments: Raw<'a> = "arguments",
+    }
+    RareOfFunction {
+        arguments: Raw<'a> = "parameters" | "input" | "args",
     }
 }
 
-/// A field that is skipped.
-#[derive(Debug, Default)]
-pub(crate) struct IgnoredAnyField;
-
-impl<'de> Deserialize<'de> for IgnoredAnyField {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        IgnoredAny::deserialize(deserializer).map(|_| Self)
+impl<'a> Function<'a> {
+    /// The arguments, under any of their names.
+    pub(crate) fn arguments(&self) -> Raw<'a> {
+        self.arguments.or_else(|| self.rare()?.arguments)
     }
 }
 

@@ -260,7 +260,7 @@ fn one_expectation(built: &Value, key: &str, wanted: &Value) -> Checked {
         }
         "absent_or_empty_string" => places().try_for_each(|place| {
             ensure(
-                matches!(built.pointer(place), None) || at(place) == "",
+                built.pointer(place).is_none() || at(place) == "",
                 place.to_owned(),
             )
         }),
