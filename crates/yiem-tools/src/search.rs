@@ -111,7 +111,18 @@ impl SearchIndex {
         wanted.sort_unstable();
         wanted.dedup();
         for word in &wanted {
-            self.score(word, 1.0, &mut scores);
+            if self.postings.contains_key(word) {
+                self.score(word, 1.0, &mut scores);
+            } else {
+                // A word that no tool has: those that begin as it does, or that it begins with.
+                for other in self
+                    .postings
+                    .keys()
+                    .filter(|other| same_beginning(word, other))
+                {
+                    self.score(other, 0.5, &mut scores);
+                }
+            }
             for other in related(word) {
                 self.score(&stem(other), 0.6, &mut scores);
             }
@@ -145,6 +156,11 @@ impl SearchIndex {
             *scores.entry(id).or_default() += weight * rarity * part;
         }
     }
+}
+
+/// `percent` and `percentage`: one is the beginning of the other, and long enough to tell.
+fn same_beginning(a: &str, b: &str) -> bool {
+    a.len().min(b.len()) >= 5 && (a.starts_with(b) || b.starts_with(a))
 }
 
 fn count(n: usize) -> f64 {
@@ -266,7 +282,7 @@ const EMPTY_WORDS: [&str; 74] = [
 /// A word without its ending: a few steps of what English does, enough that `files`, `filing`
 /// and `filed` meet.
 fn stem(word: &str) -> String {
-    if word.chars().count() < 4 || !word.is_ascii() {
+    if word.chars().count() < 4 || !word.is_ascii() || word == "news" {
         return word.to_owned();
     }
     let mut stem = word.to_owned();
@@ -364,7 +380,25 @@ const RELATED: &[&[&str]] = &[
     &["weather", "forecast", "temperature", "rain", "umbrella"],
     &["time", "clock", "hour", "date", "timezone"],
     &["remember", "memory", "store", "save", "keep"],
-    &["translate", "language"],
+    &[
+        "translate",
+        "language",
+        "english",
+        "french",
+        "german",
+        "spanish",
+        "italian",
+        "portuguese",
+        "japanese",
+        "chinese",
+        "korean",
+        "russian",
+        "arabic",
+        "hindi",
+    ],
+    &[
+        "currency", "exchange", "euro", "dollar", "yen", "franc", "sterling", "rupee",
+    ],
     &["map", "route", "directions", "navigate", "drive"],
     &["commit", "history", "log", "revision"],
     &["upload", "attach", "put"],

@@ -94,7 +94,6 @@ async fn odd_schemas_are_put_right() {
     }
 }
 
-#[cfg(feature = "schema")]
 #[test]
 fn bad_schemas_are_left_out_alone_with_the_reason() {
     let deep = (0..200).fold(
@@ -168,7 +167,6 @@ fn bad_schemas_are_left_out_alone_with_the_reason() {
 }
 
 /// `n` definitions, each of which applies the next one twice: 2ⁿ steps.
-#[cfg(feature = "schema")]
 fn doubling(n: usize, keyword: &str) -> Value {
     let mut definitions: Map<String, Value> = (0..n)
         .map(|i| {
@@ -180,7 +178,6 @@ fn doubling(n: usize, keyword: &str) -> Value {
     json!({ "$defs": definitions, "$ref": "#/$defs/a0" })
 }
 
-#[cfg(feature = "schema")]
 #[tokio::test]
 async fn exponential_checks_are_cut_off() {
     // The schema is small and harmless by itself: each level of the *value* doubles the work.
@@ -209,7 +206,6 @@ async fn exponential_checks_are_cut_off() {
     assert_eq!(refused.0, ValidationErrorKind::TooCostly);
 }
 
-#[cfg(feature = "schema")]
 #[test]
 fn catastrophic_patterns_end_in_bounded_time() {
     for pattern in [
@@ -231,7 +227,6 @@ fn catastrophic_patterns_end_in_bounded_time() {
     }
 }
 
-#[cfg(feature = "schema")]
 #[test]
 fn deep_values_do_not_overflow_a_workers_stack() {
     let schema = json!({

@@ -1,10 +1,11 @@
 //! yiem-tools through its public API.
 
+mod accept;
 mod catalog;
 mod functions;
 mod hostile;
 mod kit;
 mod macro_tools;
-#[cfg(feature = "schema")]
 mod properties;
 mod registry;
+mod search;

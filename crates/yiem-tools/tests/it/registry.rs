@@ -245,7 +245,6 @@ fn a_schema_of_ones_own_that_does_not_compile_is_an_error() {
         .register(plain_tool("bad", "x", json!({ "type": "objekt" })))
         .map(|_| ())
         .unwrap_err();
-    #[cfg(feature = "schema")]
     assert_eq!(
         error.to_string(),
         "the schema of the tool \"bad\" cannot be used"
