@@ -5,4 +5,6 @@
 pub(crate) mod call;
 pub(crate) mod chat;
 pub(crate) mod run;
+pub(crate) mod serve;
 pub(crate) mod tools;
+pub(crate) mod wire;

@@ -11,7 +11,8 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use yiem::tools::{Discovery, SourceState};
 use yiem::{
-    Agent, AgentEvent, EndReason, Failure as RunFailure, ModelErrorKind, Outcome, event_sink,
+    Agent, AgentEvent, EndReason, Failure as RunFailure, FileJournal, ModelErrorKind, Outcome,
+    SystemEnv, event_sink,
 };
 
 use crate::args::{DiscoveryChoice, Shared};
@@ -38,16 +39,23 @@ impl Conversation {
     pub(crate) fn begin(shared: &Shared) -> Result<Self, Failure> {
         let endpoint = Endpoint::of(shared)?;
         let (tell, events) = mpsc::channel(WAITING_EVENTS);
-        let mut builder = match &endpoint {
-            Endpoint::Demonstration => {
+        let mut builder = match endpoint.model(shared)? {
+            Some(model) => Agent::builder(model),
+            None => {
                 say_that_it_is_a_demonstration();
                 let (tool, server) = sources::demonstration();
                 Agent::builder(DemoModel::new()).tool(tool).mcp(server)
             }
-            Endpoint::Server { .. } => return Err(Failure::new("not there yet")),
         };
-        for server in sources::servers(shared)? {
-            builder = builder.mcp(server);
+        for source in sources::sources(shared)? {
+            builder = builder.source(source);
+        }
+        if let Some(path) = &shared.session {
+            let (journal, session) =
+                FileJournal::open(path, &*SystemEnv::shared()).map_err(|error| {
+                    Failure::usage(format!("--session {}: {error}", path.display()))
+                })?;
+            builder = builder.journal(journal).resume(session);
         }
         if let Some(system) = system_prompt(shared)? {
             builder = builder.system(system);
@@ -163,6 +171,8 @@ fn advice(kind: ModelErrorKind, endpoint: &Endpoint, shared: &Shared) -> String 
     else {
         return String::new();
     };
+    let base_url = base_url.as_deref().unwrap_or("OpenAI's address");
+    let model = model.as_deref().unwrap_or("the default");
     match kind {
         ModelErrorKind::Connection | ModelErrorKind::Timeout => {
             format!(

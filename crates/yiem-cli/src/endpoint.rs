@@ -3,15 +3,11 @@
 //! Knows: how flags and the environment choose. Does not know: the network.
 
 use std::env;
-use std::sync::Arc;
 
-use yiem::ChatModel;
+use yiem::openai::{OpenAiModel, Preset};
 
 use crate::args::Shared;
 use crate::failure::Failure;
-
-/// The address of OpenAI's own API, taken when there is a key and no address.
-const OPENAI: &str = "https://api.openai.com/v1";
 
 /// The variable that holds the key, unless another one is named.
 const KEY: &str = "OPENAI_API_KEY";
@@ -23,12 +19,12 @@ pub(crate) enum Endpoint {
     Demonstration,
     /// An OpenAI-compatible server.
     Server {
-        /// Its address.
-        base_url: String,
+        /// Its address; OpenAI's own without one.
+        base_url: Option<String>,
         /// The variable that holds the key; none is sent without one.
         key_from: Option<String>,
-        /// The model's id.
-        model: String,
+        /// The model's id; the server's default without one.
+        model: Option<String>,
     },
 }
 
@@ -38,29 +34,6 @@ impl Endpoint {
     /// With a key alone the address is OpenAI's; with an address alone no key is sent.
     pub(crate) fn of(shared: &Shared) -> Result<Self, Failure> {
         Self::choose(shared, |name| env::var(name).ok())
-    }
-
-    /// The same with another model.
-    pub(crate) fn with_model(&self, id: &str) -> Self {
-        match self {
-            Self::Demonstration => Self::Demonstration,
-            Self::Server {
-                base_url, key_from, ..
-            } => Self::Server {
-                base_url: base_url.clone(),
-                key_from: key_from.clone(),
-                model: id.to_owned(),
-            },
-        }
-    }
-
-    /// The model; `None` is the demonstration.
-    pub(crate) fn model(&self, shared: &Shared) -> Result<Option<Arc<dyn ChatModel>>, Failure> {
-        let _ = shared;
-        match self {
-            Self::Demonstration => Ok(None),
-            Self::Server { .. } => Err(Failure::new("not there yet")),
-        }
     }
 
     fn choose(shared: &Shared, variable: impl Fn(&str) -> Option<String>) -> Result<Self, Failure> {
@@ -75,25 +48,55 @@ impl Endpoint {
             Some(name) => Some(name.clone()),
             None => is_set(KEY).then(|| KEY.to_owned()),
         };
-        let base_url = match (given(&shared.base_url), &key_from) {
-            (Some(base_url), _) => base_url,
-            (None, Some(_)) => OPENAI.to_owned(),
-            (None, None) => return Ok(Self::Demonstration),
-        };
-        let model = given(&shared.model).unwrap_or_else(|| {
-            // Servers of a single model take any name.
-            if base_url == OPENAI {
-                "gpt-5-mini"
-            } else {
-                "default"
-            }
-            .to_owned()
-        });
+        let base_url = given(&shared.base_url);
+        if base_url.is_none() && key_from.is_none() {
+            return Ok(Self::Demonstration);
+        }
         Ok(Self::Server {
             base_url,
             key_from,
-            model,
+            model: given(&shared.model),
         })
+    }
+
+    /// The same with another model.
+    pub(crate) fn with_model(mut self, id: &str) -> Self {
+        if let Self::Server { model, .. } = &mut self {
+            *model = Some(id.to_owned());
+        }
+        self
+    }
+
+    /// The model; `None` is the demonstration.
+    pub(crate) fn model(&self, shared: &Shared) -> Result<Option<OpenAiModel>, Failure> {
+        let Self::Server {
+            base_url,
+            key_from,
+            model,
+        } = self
+        else {
+            return Ok(None);
+        };
+        let mut config = OpenAiModel::builder();
+        if let Some(base_url) = base_url {
+            config = config.base_url(base_url);
+        }
+        if let Some(name) = key_from {
+            config = config.api_key_env(name);
+        }
+        if let Some(model) = model {
+            config = config.model(model);
+        }
+        if let Some(name) = &shared.compat {
+            let preset: Preset = name
+                .parse()
+                .map_err(|error| Failure::usage(format!("--compat: {error}")))?;
+            config = config.preset(preset);
+        }
+        config
+            .build()
+            .map(Some)
+            .map_err(|error| Failure::usage(format!("--base-url: {error}")))
     }
 }
 
@@ -119,11 +122,12 @@ mod tests {
         })
     }
 
-    fn server(base_url: &str, key_from: Option<&str>, model: &str) -> Endpoint {
+    fn server(base_url: Option<&str>, key_from: Option<&str>, model: Option<&str>) -> Endpoint {
+        let owned = |text: Option<&str>| text.map(str::to_owned);
         Endpoint::Server {
-            base_url: base_url.into(),
-            key_from: key_from.map(Into::into),
-            model: model.into(),
+            base_url: owned(base_url),
+            key_from: owned(key_from),
+            model: owned(model),
         }
     }
 
@@ -140,11 +144,11 @@ mod tests {
     fn an_address_alone_goes_without_a_key_and_a_key_alone_to_openai() {
         assert_eq!(
             chosen("--base-url http://x", &[]).unwrap(),
-            server("http://x", None, "default")
+            server(Some("http://x"), None, None)
         );
         assert_eq!(
             chosen("", &[("OPENAI_API_KEY", "k")]).unwrap(),
-            server(OPENAI, Some("OPENAI_API_KEY"), "gpt-5-mini")
+            server(None, Some("OPENAI_API_KEY"), None)
         );
         assert_eq!(
             chosen(
@@ -152,8 +156,22 @@ mod tests {
                 &[("K", "k")]
             )
             .unwrap(),
-            server("http://x", Some("K"), "m")
+            server(Some("http://x"), Some("K"), Some("m"))
         );
+    }
+
+    #[test]
+    fn an_address_or_a_preset_that_cannot_be_is_wrong_use() {
+        for flags in [
+            "--base-url nonsense",
+            "--base-url http://x --compat nonsense",
+        ] {
+            let shared = Cli::try_parse_from(["yiem", "chat"].into_iter().chain(flags.split(' ')))
+                .unwrap()
+                .shared;
+            let failure = chosen(flags, &[]).unwrap().model(&shared).unwrap_err();
+            assert!(failure.line().contains("nonsense"), "{}", failure.line());
+        }
     }
 
     #[test]

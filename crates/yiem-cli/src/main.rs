@@ -51,7 +51,8 @@ async fn run(cli: Cli) -> Result<(), Failure> {
         Command::Chat => command::chat::run(shared).await,
         Command::Tools(args) => or_interrupted(command::tools::run(args, shared)).await,
         Command::Call(args) => or_interrupted(command::call::run(args, shared)).await,
-        _ => Err(Failure::new("not there yet")),
+        Command::Wire { direction } => command::wire::run(*direction),
+        Command::Serve(args) => command::serve::run(args, shared).await,
     }
 }
 

@@ -7,8 +7,9 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use yiem::mcp::{McpConfig, McpServer, ToolServer};
+use yiem::script::{ScriptEngine, ScriptTools};
 use yiem::tools::{CatalogNotice, SourceState, ToolCatalog};
-use yiem::{SystemEnv, Tool};
+use yiem::{Env, IntoToolSource, SystemEnv, Tool, ToolSource};
 
 use crate::args::Shared;
 use crate::demo;
@@ -41,6 +42,54 @@ pub(crate) fn servers(shared: &Shared) -> Result<Vec<McpServer>, Failure> {
     Ok(servers)
 }
 
+/// The directories of `--tools`, each as a source; the first one may be written to if that was
+/// allowed.
+fn directories(shared: &Shared) -> Result<Vec<ScriptTools>, Failure> {
+    if shared.allow_write_tools && shared.tool_dirs.is_empty() {
+        return Err(Failure::usage(
+            "--allow-write-tools needs a directory to write to: --tools DIR",
+        ));
+    }
+    let engine = ScriptEngine::new(SystemEnv::shared());
+    let mut names: Vec<String> = Vec::new();
+    let mut sources = Vec::new();
+    for path in &shared.tool_dirs {
+        let name = path
+            .file_name()
+            .map_or("tools".into(), |name| name.to_string_lossy().into_owned());
+        let count = names.iter().filter(|known| **known == name).count();
+        names.push(name.clone());
+        let name = if count == 0 {
+            name
+        } else {
+            format!("{name}-{}", count + 1)
+        };
+        let mut source = ScriptTools::new(path, engine.clone()).named(name);
+        if shared.allow_write_tools && sources.is_empty() {
+            source = source.allow_writing();
+        }
+        sources.push(source);
+    }
+    Ok(sources)
+}
+
+/// All sources of tools that were given: servers first, then directories.
+pub(crate) fn sources(shared: &Shared) -> Result<Vec<Arc<dyn ToolSource>>, Failure> {
+    let env: Arc<dyn Env> = SystemEnv::shared();
+    let mut sources: Vec<Arc<dyn ToolSource>> = Vec::new();
+    for server in servers(shared)? {
+        sources.push(
+            server
+                .into_tool_source(&env)
+                .map_err(|error| Failure::usage(format!("--mcp: {error}")))?,
+        );
+    }
+    for directory in directories(shared)? {
+        sources.push(Arc::new(directory));
+    }
+    Ok(sources)
+}
+
 /// The demonstration's own tool, and its server.
 pub(crate) fn demonstration() -> (impl Tool, McpServer) {
     let server = ToolServer::new("demo", SystemEnv::shared()).tool(demo::GetWeather::new());
@@ -54,7 +103,13 @@ pub(crate) fn tell_failures(catalog: &ToolCatalog) -> usize {
     for status in catalog.sources() {
         if let SourceState::Failed { error } = &status.state {
             failed += 1;
-            warn(&Arc::clone(error).to_string());
+            // Most errors name their source themselves.
+            let named = error.message.contains(&error.source_name);
+            warn(&if named {
+                error.message.clone()
+            } else {
+                error.to_string()
+            });
         }
     }
     for notice in catalog.take_notices() {

@@ -303,28 +303,30 @@ impl<'a> Chat<'a> {
                 let model = agent.state().model;
                 let place = match &self.conversation.endpoint {
                     Endpoint::Demonstration => "the built-in demonstration, no LLM".to_owned(),
-                    Endpoint::Server { base_url, .. } => base_url.clone(),
+                    Endpoint::Server { base_url, .. } => {
+                        base_url.clone().unwrap_or_else(|| "OpenAI".to_owned())
+                    }
                 };
                 self.show.block(&format!("{} ({place})\n", model.id));
             }
-            Slash::Model(Some(id)) => match self
-                .conversation
-                .endpoint
-                .with_model(&id)
-                .model(self.shared)
-            {
-                Ok(Some(model)) => {
-                    let mut change = PrepareNextTurn::default();
-                    change.model = Some(model);
-                    agent.change(change);
-                    self.conversation.endpoint = self.conversation.endpoint.with_model(&id);
-                    self.show.block(&format!("{id} answers from here on\n"));
+            Slash::Model(Some(id)) => {
+                let endpoint = self.conversation.endpoint.clone().with_model(&id);
+                match endpoint.model(self.shared) {
+                    Ok(Some(model)) => {
+                        let mut change = PrepareNextTurn::default();
+                        change.model = Some(Arc::new(model));
+                        agent.change(change);
+                        self.conversation.endpoint = endpoint;
+                        self.show.block(&format!("{id} answers from here on\n"));
+                    }
+                    Ok(None) => {
+                        let text =
+                            "the demonstration has one model; give an endpoint with --base-url";
+                        self.show.tell(text);
+                    }
+                    Err(failure) => self.show.tell(failure.line()),
                 }
-                Ok(None) => self
-                    .show
-                    .tell("the demonstration has one model; give an endpoint with --base-url"),
-                Err(failure) => self.show.tell(failure.line()),
-            },
+            }
             Slash::Cost => {
                 let state = agent.state();
                 let mut text =

@@ -6,8 +6,9 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use yiem::CancelToken;
+use yiem::mcp::McpToolSource;
 use yiem::tools::{RegisteredTool, ToolCatalog};
+use yiem::{CancelToken, SystemEnv};
 
 use crate::args::{Shared, ToolsArgs};
 use crate::failure::Failure;
@@ -37,24 +38,17 @@ pub(crate) async fn run(args: &ToolsArgs, shared: &Shared) -> Result<(), Failure
 
 /// The tools of the given servers and directories; of the demonstration when none are given.
 pub(crate) fn catalog(shared: &Shared) -> Result<ToolCatalog, Failure> {
-    let servers = sources::servers(shared)?;
-    let env = yiem::SystemEnv::shared();
+    let given = sources::sources(shared)?;
     let mut builder = ToolCatalog::builder();
-    if servers.is_empty() && shared.tool_dirs.is_empty() {
+    if given.is_empty() {
         let (tool, server) = sources::demonstration();
-        builder = builder.tool(tool).source(source(server, &env)?);
+        let source = McpToolSource::new(server, SystemEnv::shared()).map_err(Failure::new)?;
+        builder = builder.tool(tool).source(source);
     }
-    for server in servers {
-        builder = builder.source(source(server, &env)?);
+    for source in given {
+        builder = builder.shared_source(source);
     }
     builder.build().map_err(Failure::usage)
-}
-
-fn source(
-    server: yiem::mcp::McpServer,
-    env: &Arc<dyn yiem::Env>,
-) -> Result<yiem::mcp::McpToolSource, Failure> {
-    yiem::mcp::McpToolSource::new(server, Arc::clone(env)).map_err(Failure::usage)
 }
 
 /// All tools but those that only find others.
