@@ -20,7 +20,10 @@ async fn main() -> Result<()> {
     let loaded = load_tools(&folder, &engine).await?;
     for tool in &loaded.tools {
         let definition = tool.definition();
-        println!("{}: {} — {}", definition.name, definition.label, definition.description);
+        println!(
+            "{}: {} — {}",
+            definition.name, definition.label, definition.description
+        );
     }
     for problem in &loaded.problems {
         println!("not loaded: {problem}");
@@ -31,7 +34,9 @@ async fn main() -> Result<()> {
     let model = model_fn("caller", |request: ChatRequest| async move {
         let last = request.messages.last();
         let block = match last.as_ref().and_then(|message| message.as_tool_result()) {
-            Some(result) => AssistantContent::text(format!("{} says: {}", result.tool_name, result.text())),
+            Some(result) => {
+                AssistantContent::text(format!("{} says: {}", result.tool_name, result.text()))
+            }
             None => match request.tools.first() {
                 Some(tool) => {
                     let mut args = JsonObject::new();
@@ -43,7 +48,9 @@ async fn main() -> Result<()> {
         };
         Ok::<_, ModelError>(AssistantMessage::new(vec![block], Timestamp::default()))
     });
-    let agent = Agent::builder(model).source(ScriptTools::new(folder, engine)).build()?;
+    let agent = Agent::builder(model)
+        .source(ScriptTools::new(folder, engine))
+        .build()?;
     println!("{}", agent.prompt("Use a tool").await?.text());
     Ok(())
 }

@@ -20,11 +20,17 @@ async fn main() -> Result<()> {
         .source(tools)
         .listener(|event| match &event.kind {
             EventKind::ToolExecutionStart { tool_name, .. } => println!("  {tool_name} …"),
-            EventKind::ToolExecutionUpdate { tool_name, partial_result, .. } => println!("  {tool_name}: {partial_result}"),
+            EventKind::ToolExecutionUpdate {
+                tool_name,
+                partial_result,
+                ..
+            } => println!("  {tool_name}: {partial_result}"),
             _ => {}
         })
         .build()?;
-    let outcome = agent.prompt("I need to search for wines. Do you have a tool for that?").await?;
+    let outcome = agent
+        .prompt("I need to search for wines. Do you have a tool for that?")
+        .await?;
     println!("{}", outcome.text());
 
     let file = folder.join("searchWine.js");
@@ -42,7 +48,10 @@ async fn stand_in(request: ChatRequest) -> Result<AssistantMessage, ModelError> 
         Some(result) if result.tool_name == "searchWine" => {
             AssistantContent::text(format!("The search says: {}", result.text()))
         }
-        _ if has_tool => call("searchWine", json!({ "query": "cabernet", "maxResults": 5 })),
+        _ if has_tool => call(
+            "searchWine",
+            json!({ "query": "cabernet", "maxResults": 5 }),
+        ),
         _ => call(
             "writeTool",
             json!({
