@@ -70,6 +70,17 @@ pub(crate) fn measure() -> Outcome {
     Failure::unless_empty("figures of P-5 are not kept", &findings)
 }
 
+/// More crates than the smallest agent may bring, if there are.
+pub(crate) fn too_many_crates() -> Outcome<Option<String>> {
+    let crates = tree(&write_agent(&process::target_folder()?.join("build-cost"))?)?;
+    Ok((crates.len() > MOST_CRATES).then(|| {
+        format!(
+            "the smallest agent brings {} crates, more than {MOST_CRATES} (P-5)",
+            crates.len()
+        )
+    }))
+}
+
 /// Writes the smallest agent as a package of its own, with the versions of our lock file.
 fn write_agent(folder: &Path) -> Outcome<PathBuf> {
     let agent = folder.join("agent");

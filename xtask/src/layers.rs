@@ -10,7 +10,7 @@ use toml::Table;
 
 use crate::failure::{Failure, Outcome};
 use crate::manifest::{self, Kind, Package, tables, texts};
-use crate::process;
+use crate::{build_cost, process};
 
 /// Our own test kit: a dev-dependency of whoever wants it, a normal one only where the plan says so.
 const TEST_KIT: &str = "yiem-test";
@@ -24,6 +24,7 @@ pub(crate) fn check(root: &Path) -> Outcome {
     for package in &packages {
         findings.extend(trees(&plan, package)?);
     }
+    findings.extend(build_cost::too_many_crates()?);
     Failure::unless_empty("breaches of layers.toml", &findings)
 }
 
