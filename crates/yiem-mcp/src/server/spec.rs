@@ -83,7 +83,6 @@ fn nats(_: &str) -> Result<McpServer, McpError> {
 }
 
 /// An address as it may be shown: without user and password.
-#[allow(dead_code)]
 pub(crate) fn without_secrets(address: &str) -> String {
     let Some((scheme, rest)) = address.split_once("://") else {
         return address.to_owned();
