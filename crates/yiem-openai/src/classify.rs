@@ -28,6 +28,9 @@ const MESSAGE_CHARS: usize = 300;
 /// The longest text of a server that is kept beside the message, in characters.
 const BODY_CHARS: usize = 2_000;
 
+/// How deep an error may stand in another.
+const DEPTH: usize = 8;
+
 /// An answer with a status that says failure.
 #[derive(Debug, Clone, Copy)]
 pub struct HttpFailure<'a> {
@@ -200,11 +203,11 @@ impl Said {
             Value::String(text) if self.message.is_empty() => {
                 // Some proxies hand an error on as text of JSON.
                 match serde_json::from_str::<Value>(text) {
-                    Ok(inner @ Value::Object(_)) if depth < 4 => self.take(&inner, depth + 1),
+                    Ok(inner @ Value::Object(_)) if depth < DEPTH => self.take(&inner, depth + 1),
                     _ => self.message = text.trim().to_owned(),
                 }
             }
-            Value::Array(items) if depth < 4 => {
+            Value::Array(items) if depth < DEPTH => {
                 // FastAPI's list of problems, each with its place.
                 let lines: Vec<String> = items.iter().filter_map(problem).collect();
                 if self.message.is_empty() {
@@ -231,7 +234,7 @@ impl Said {
                     "title",
                 ] {
                     if let Some(inner) = object.get(key)
-                        && depth < 4
+                        && depth < DEPTH
                     {
                         self.take(inner, depth + 1);
                     }

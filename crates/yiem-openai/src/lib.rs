@@ -11,6 +11,7 @@ mod compat;
 mod finish;
 mod json_model;
 mod leak;
+mod mend;
 mod names;
 mod parts;
 mod request;

@@ -21,6 +21,7 @@ use crate::calls::{Calls, Piece};
 use crate::classify;
 use crate::finish::{self, Meaning};
 use crate::leak::LeakFilter;
+use crate::mend::mended;
 use crate::names::OfferedTools;
 use crate::parts::{self, PartKind};
 use crate::think::{Part, ThinkSplitter};
@@ -329,14 +330,27 @@ impl ReplyState {
         }
         match serde_json::from_str::<Body<'_>>(data) {
             Ok(body) => self.body(&body, data),
-            Err(error) => self.odd_data(data, &error, last),
+            Err(error) => match mended(data) {
+                Some(mended) if self.mended_body(&mended) => {}
+                _ => self.odd_data(data, &error, last),
+            },
         }
+    }
+
+    /// Data that was nearly JSON; whether it is a body now.
+    fn mended_body(&mut self, text: &str) -> bool {
+        let body = serde_json::from_str::<Body<'_>>(text);
+        if let Ok(body) = &body {
+            self.body(body, text);
+        }
+        body.is_ok()
     }
 
     /// Data that is no object.
     fn odd_data(&mut self, data: &str, error: &serde_json::Error, last: bool) {
-        match serde_json::from_str::<Vec<&RawValue>>(data) {
-            Ok(bodies) => {
+        match serde_json::from_str::<Option<Vec<&RawValue>>>(data) {
+            Ok(None) => {}
+            Ok(Some(bodies)) => {
                 for raw in bodies {
                     if let Ok(body) = serde_json::from_str::<Body<'_>>(raw.get()) {
                         self.body(&body, raw.get());
@@ -357,7 +371,13 @@ impl ReplyState {
     }
 
     fn json_body(&mut self, bytes: &[u8]) {
-        let text = String::from_utf8_lossy(bytes);
+        let mut text = String::from_utf8_lossy(bytes);
+        if let Err(error) = serde_json::from_str::<Body<'_>>(&text)
+            && !error.is_eof()
+            && let Some(mended) = mended(&text)
+        {
+            text = mended.into();
+        }
         match serde_json::from_str::<Body<'_>>(&text) {
             Ok(body) => {
                 self.whole = true;
@@ -419,7 +439,7 @@ impl ReplyState {
             self.out.push_back(ChatEvent::Started(Box::new(info)));
         }
         if body.choices.0.is_empty() {
-            self.without_choices(body, text, failure.is_some());
+            self.without_choices(body, text);
         } else {
             self.usage_last = false;
             self.choices(&body.choices.0);
@@ -465,7 +485,7 @@ impl ReplyState {
         }
     }
 
-    fn without_choices(&mut self, body: &Body<'_>, text: &str, failed: bool) {
+    fn without_choices(&mut self, body: &Body<'_>, text: &str) {
         if let Some(rare) = body.rare() {
             if let Some(word) = rare.finish_reason.get().or_else(|| rare.stop_reason.get()) {
                 self.finish = Some(word.to_owned());
@@ -477,7 +497,7 @@ impl ReplyState {
             // Format 2 (SP-018): the body is the message.
             let speaks = rare.content.is_some() || rare.tool_calls.is_some();
             let said = match message {
-                None if speaks && !failed => serde_json::from_str::<Said<'_>>(text).ok(),
+                None if speaks => serde_json::from_str::<Said<'_>>(text).ok(),
                 message => message,
             };
             if let Some(said) = said {
