@@ -121,6 +121,7 @@ impl Inner {
         let stream = request.options.stream.unwrap_or(self.stream);
         let encoded = self.encoder.encode(&request, stream);
         let mut headers = self.headers.clone();
+        let secret = key.as_ref().and_then(|header| header.to_str().ok()).map(Secret::of);
         if let Some(key) = key {
             headers.insert(AUTHORIZATION, key);
         }
@@ -152,7 +153,11 @@ impl Inner {
             None => return Err(silent()),
         };
         if !response.status().is_success() {
-            return Err(self.refused(response).await);
+            let error = self.refused(response).await;
+            return Err(match &secret {
+                Some(secret) => secret.hide(error),
+                None => error,
+            });
         }
         let compat = self.encoder.compat();
         let options = ReadOptions {
@@ -176,6 +181,7 @@ impl Inner {
             self.timeouts,
             begun,
             Arc::clone(&self.env),
+            secret,
         ))
     }
 
@@ -233,6 +239,25 @@ impl Inner {
             format!("{server} {what}: {cause}; check the address, and that the server runs"),
         )
         .with_source(error)
+    }
+}
+
+/// A key that was sent: a server may quote it in what it says.
+struct Secret(String);
+
+impl Secret {
+    fn of(header: &str) -> Self {
+        Self(header.strip_prefix("Bearer ").unwrap_or(header).to_owned())
+    }
+
+    /// The same error without the key.
+    fn hide(&self, mut error: ModelError) -> ModelError {
+        let hide = |text: &str| text.replace(&self.0, "***");
+        if !self.0.is_empty() {
+            error.message = hide(&error.message);
+            error.body = error.body.as_deref().map(hide);
+        }
+        error
     }
 }
 

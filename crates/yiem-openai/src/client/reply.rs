@@ -13,7 +13,7 @@ use futures_core::Stream;
 use http_body::Body as _;
 use yiem_core::{BoxFuture, ChatEvent, Env, ModelError, ModelErrorKind};
 
-use super::Timeouts;
+use super::{Secret, Timeouts};
 use crate::stream::ChunkDecoder;
 
 /// How long the end of a body is waited for after the reply in it was whole. With it the
@@ -97,6 +97,8 @@ pub(super) struct Reading {
     /// The reply is whole; only the end of the body is waited for.
     tail: bool,
     ended: bool,
+    /// The key that was sent, which no error may show.
+    secret: Option<Secret>,
 }
 
 impl Reading {
@@ -106,6 +108,7 @@ impl Reading {
         timeouts: Timeouts,
         since: Duration,
         env: Arc<dyn Env>,
+        secret: Option<Secret>,
     ) -> Self {
         Self {
             body: Box::pin(body),
@@ -117,13 +120,17 @@ impl Reading {
             timer: None,
             tail: false,
             ended: false,
+            secret,
         }
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<ChatEvent, ModelError>>> {
         loop {
             if let Some(item) = self.decoder.next() {
-                return Poll::Ready(Some(item));
+                return Poll::Ready(Some(match (item, &self.secret) {
+                    (Err(error), Some(secret)) => Err(secret.hide(error)),
+                    (item, _) => item,
+                }));
             }
             if self.ended {
                 return Poll::Ready(None);
