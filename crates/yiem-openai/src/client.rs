@@ -121,7 +121,10 @@ impl Inner {
         let stream = request.options.stream.unwrap_or(self.stream);
         let encoded = self.encoder.encode(&request, stream);
         let mut headers = self.headers.clone();
-        let secret = key.as_ref().and_then(|header| header.to_str().ok()).map(Secret::of);
+        let secret = key
+            .as_ref()
+            .and_then(|header| header.to_str().ok())
+            .map(Secret::of);
         if let Some(key) = key {
             headers.insert(AUTHORIZATION, key);
         }

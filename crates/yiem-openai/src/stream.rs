@@ -526,6 +526,9 @@ impl ReplyState {
     }
 
     fn choice(&mut self, choice: &Choice<'_>) {
+        if self.done {
+            return;
+        }
         if let Some(delta) = &choice.delta.0 {
             self.said(delta);
             self.streamed = true;
@@ -704,7 +707,7 @@ impl ReplyState {
                     extra: call.extra,
                 });
                 self.bound_calls();
-                if taken.shown && !self.whole {
+                if taken.shown && !self.whole && !self.done {
                     self.tell_call(taken.at);
                     self.tell_arguments(taken.at, call.arguments);
                 }
@@ -766,6 +769,9 @@ impl ReplyState {
     }
 
     fn call(&mut self, piece: Piece<'_>) {
+        if self.done {
+            return;
+        }
         if !self.details_text.is_empty() {
             self.flush_details();
         }
@@ -776,6 +782,9 @@ impl ReplyState {
         let arguments = piece.arguments.to_owned();
         let taken = self.calls.take(piece);
         self.bound_calls();
+        if self.done {
+            return;
+        }
         if taken.shown {
             self.tell_call(taken.at);
         }

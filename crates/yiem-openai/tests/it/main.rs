@@ -1,6 +1,9 @@
 //! The public API: the HTTP model against a server on loopback, and properties of what is
 //! written and read.
 
+mod acceptable;
+mod hostile;
 mod http;
+mod memory;
 mod served_cases;
 mod server;
