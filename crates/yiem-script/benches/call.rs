@@ -25,7 +25,11 @@ fn args() -> JsonObject {
 fn report(what: &str, mut times: Vec<Duration>) {
     times.sort_unstable();
     let (least, median) = (times[0], times[times.len() / 2]);
-    println!("| {what} | {:.1} µs | {:.1} µs |", micros(least), micros(median));
+    println!(
+        "| {what} | {:.1} µs | {:.1} µs |",
+        micros(least),
+        micros(median)
+    );
 }
 
 fn micros(time: Duration) -> f64 {
@@ -53,7 +57,11 @@ fn main() {
             let start = env.elapsed();
             let output = tool.call(args, context).await.expect("the call is good");
             times.push(env.elapsed().saturating_sub(start));
-            assert!(output.plain_text().starts_with("Found 0"), "{}", output.plain_text());
+            assert!(
+                output.plain_text().starts_with("Found 0"),
+                "{}",
+                output.plain_text()
+            );
         }
         report("execute", times);
 
@@ -61,18 +69,30 @@ fn main() {
         for _ in 0..ROUNDS {
             let context = ToolContext::new("call_1", "searchWine", Arc::clone(&env));
             let start = env.elapsed();
-            let args = tool.prepare_arguments(args()).await.expect("the arguments are good");
+            let args = tool
+                .prepare_arguments(args())
+                .await
+                .expect("the arguments are good");
             tool.validate_required_args(&args).await;
-            let output = tool.call(ValidArgs::accepted(args), context).await.expect("the call is good");
+            let output = tool
+                .call(ValidArgs::accepted(args), context)
+                .await
+                .expect("the call is good");
             times.push(env.elapsed().saturating_sub(start));
-            assert!(output.plain_text().starts_with("Found 2"), "{}", output.plain_text());
+            assert!(
+                output.plain_text().starts_with("Found 2"),
+                "{}",
+                output.plain_text()
+            );
         }
         report("prepare, validate, execute", times);
 
         let mut times = Vec::with_capacity(ROUNDS);
         for _ in 0..ROUNDS {
             let start = env.elapsed();
-            ScriptTool::from_source(&engine, "searchWine.js", SOURCE).await.expect("the input is a tool");
+            ScriptTool::from_source(&engine, "searchWine.js", SOURCE)
+                .await
+                .expect("the input is a tool");
             times.push(env.elapsed().saturating_sub(start));
         }
         report("reading a tool file", times);

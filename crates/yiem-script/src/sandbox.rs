@@ -301,7 +301,9 @@ impl<'js> Run<'_, 'js> {
             if self.port.open() == 0 {
                 return Err(ScriptError::new(
                     ScriptErrorKind::NeverSettles,
-                    format!("{what} waits for a promise that nothing will settle"),
+                    format!(
+                        "{what} waits for a promise that nothing will settle, or that ran out of memory"
+                    ),
                 ));
             }
             let Some(reply) = self.port.receive() else {

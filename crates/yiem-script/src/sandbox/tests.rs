@@ -464,37 +464,67 @@ fn memory_and_stack_have_an_end() {
 /// Running out of memory anywhere must end in an error, never in the engine's own abort.
 #[test]
 fn memory_may_run_out_at_any_point() {
-    let body = "
-        class P { #x = [1]; get x() { return this.#x } }
-        const m = new Map(), s = new Set();
-        const gen = function* () { try { yield 1; yield* [2, 3] } finally { m.set('f', 1) } };
-        for (let i = 0; ; i++) {
-            m.set(`k${i}`, { i, r: new RegExp(`a{${i % 50}}b|(?<n>c)`), d: new Date(i) });
-            s.add(Symbol(`s${i}`)); new P().x.push(i);
-            for (const g of gen()) if (g > 1) break;
-            try { await (async () => { JSON.parse(JSON.stringify([...m.values()].slice(-3))); throw new Error('e' + i) })() }
-            catch (e) { m.set(i, e) }
-            'abc'.replace(/b/g, () => `${i}`); new Uint16Array(64 + i % 64).map(x => x + 1);
-            const { a = [i], ...rest } = { b: 1n ** BigInt(i % 9), c: [...'xy'] }; m.set('r', rest);
-        }";
-    let source = format!("export async function execute(args, host) {{\n{body}\n}}");
-    for step in 0..60 {
-        let limits = ScriptLimits {
-            memory: (1 << 20) + step * 7_919,
-            ..ScriptLimits::default()
-        };
-        let (result, _) = run_module(&source, call("execute", json!({})), &limits);
-        let error = result.unwrap_err();
-        assert!(
-            matches!(
-                error.kind,
-                ScriptErrorKind::Memory | ScriptErrorKind::Thrown
-            ),
-            "{step}: {:?} {error}",
-            error.kind
-        );
+    for body in [OBJECTS, PROMISES, TEXTS] {
+        let source = format!("export async function execute(args, host) {{\n{body}\n}}");
+        for step in 0..20 {
+            let limits = ScriptLimits {
+                memory: (1 << 20) + step * 7_919,
+                ..ScriptLimits::default()
+            };
+            let (result, _) = run_module(&source, call("execute", json!({})), &limits);
+            let error = result.unwrap_err();
+            assert!(
+                matches!(
+                    error.kind,
+                    ScriptErrorKind::Memory
+                        | ScriptErrorKind::Thrown
+                        | ScriptErrorKind::NeverSettles
+                ),
+                "{step}: {:?} {error}",
+                error.kind
+            );
+        }
     }
 }
+
+const OBJECTS: &str = "
+    class P { #x = [1]; get x() { return this.#x } static { this.y = 1 } }
+    const m = new Map(), s = new Set();
+    const gen = function* () { try { yield 1; yield* [2, 3] } finally { m.set('f', 1) } };
+    for (let i = 0; ; i++) {
+        m.set(`k${i}`, { i, r: new RegExp(`a{${i % 50}}b|(?<n>c)`), d: new Date(i) });
+        s.add(Symbol(`s${i}`)); new P().x.push(i);
+        for (const g of gen()) if (g > 1) break;
+        try { await (async () => { JSON.parse(JSON.stringify([...m.values()].slice(-3))); throw new Error('e' + i) })() }
+        catch (e) { m.set(i, e) }
+        'abc'.replace(/b/g, () => `${i}`); new Uint16Array(64 + i % 64).map(x => x + 1);
+        const { a = [i], ...rest } = { b: 1n ** BigInt(i % 9), c: [...'xy'] }; m.set('r', rest);
+    }";
+
+const PROMISES: &str = "
+    const all = [];
+    async function* ag(n) { for (let i = 0; i < n; i++) { await null; yield { i } } }
+    for (let k = 0; ; k++) {
+        all.push(Promise.allSettled([1, Promise.reject(k), (async () => { for await (const x of ag(3)) all.push(x) })()]));
+        await Promise.race(all.slice(-2)).catch(() => {});
+        const w = new WeakMap(); w.set(all, k); all.push(w);
+        const o = Object.fromEntries(Object.entries({ a: 1, b: [2] }).map(([k, v]) => [k + k, v]));
+        Object.defineProperty(o, 'g', { get() { return o }, enumerable: true }); all.push(o);
+        try { (function f(n) { if (n) return f(n - 1); throw new Error('x'.repeat(50)) })(20) } catch (e) { all.push(e.stack) }
+        all.push([...'héllo wörld 😀'].map(c => c.normalize('NFD')).join('') + k, `${k}`.padStart(30, 'ab').split('a'));
+        all.push(new Map(all.slice(-4).map((x, i) => [i, x])), Array.from({ length: 10 }, (_, i) => i ** 2).sort((a, b) => b - a));
+    }";
+
+const TEXTS: &str = "
+    const all = [];
+    for (let i = 0; ; i++) {
+        all.push(new RegExp('(a|b)*c'.repeat(1 + i % 7), 'iu'), 'ab'.repeat(20).match(/(a)(b)?/g), /\\p{L}+/u.exec('äöü'));
+        all.push(JSON.stringify({ a: [1, { b: i }], d: new Date(5) }, null, 2), JSON.parse('{\"x\":[1,{\"y\":\"z\"}]}', (k, v) => v));
+        const big = BigInt('1'.repeat(40)) ** 5n; all.push(big.toString(), BigInt.asUintN(64, big));
+        const ab = new ArrayBuffer(64, { maxByteLength: 256 }); ab.resize(128); all.push(new DataView(ab), new Float64Array(ab));
+        all.push(Iterator.from([1, 2, 3]).map(x => x * 2).filter(x => x > 2).take(5).toArray(), Object.groupBy([1, 2], x => x % 2));
+        class A { constructor() { this.v = i } } class B extends A { m = () => super.toString() } all.push(new B().m());
+    }";
 
 #[test]
 fn sources_that_are_nested_without_end_are_syntax_errors_or_fine() {
