@@ -17,9 +17,4 @@ async fn h(a: ToolContext, b: &ToolContext) -> Result<String> {
     Ok(String::new())
 }
 
-#[tool]
-async fn i(#[arg(default = "x")] n: u32) -> Result<u32> {
-    Ok(n)
-}
-
 fn main() {}
