@@ -389,6 +389,7 @@ impl Reach {
         }
     }
 
+    #[cfg(any(feature = "stdio", feature = "http", feature = "nats"))]
     fn words(&self) -> &'static str {
         match self {
             #[cfg(feature = "stdio")]
