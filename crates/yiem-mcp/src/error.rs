@@ -217,6 +217,13 @@ impl McpError {
         )
     }
 
+    /// The same failure, of a request that was certainly not sent.
+    #[must_use]
+    pub(crate) fn before_sending(mut self) -> Self {
+        self.0.kind = McpErrorKind::NotSent(self.0.kind.to_string());
+        self
+    }
+
     /// The same failure again, for a second one that waits for the same thing. The source stays with
     /// the first, its words come along.
     #[must_use]

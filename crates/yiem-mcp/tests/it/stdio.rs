@@ -117,3 +117,18 @@ async fn the_environment_is_minimal_and_overridden() {
     assert!(told.contains("PATH") && told.ends_with("yes"), "{told}");
     assert!(!told.contains("CARGO"), "{told}");
 }
+
+#[tokio::test]
+async fn a_process_that_ends_at_once_is_told_with_status_and_last_words() {
+    for _ in 0..5 {
+        let told = client("echo no licence >&2; exit 3")
+            .tools()
+            .await
+            .unwrap_err()
+            .to_string();
+        assert!(
+            told.contains("exit status 3") && told.contains("no licence"),
+            "{told}"
+        );
+    }
+}

@@ -7,7 +7,12 @@ use crate::jsonrpc::{Answer, AnswerOutcome, Incoming, Line, RequestId, read};
 use crate::transport::{Exchange, Inbox};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::oneshot;
+use yiem_core::Env;
+
+/// How long the end of a process is waited for after its pipe broke.
+const LAST_WORDS_TIME: Duration = Duration::from_secs(1);
 
 type Waiter = oneshot::Sender<Result<Answer, McpError>>;
 
@@ -19,6 +24,7 @@ pub(super) struct Link {
     inbox: Inbox,
     strays: AtomicU64,
     max_message: usize,
+    env: Arc<dyn Env>,
 }
 
 #[derive(Debug, Default)]
@@ -42,13 +48,19 @@ impl Drop for Pending<'_> {
 }
 
 impl Link {
-    pub(super) fn new(outgoing: Outgoing, inbox: Inbox, max_message: usize) -> Self {
+    pub(super) fn new(
+        outgoing: Outgoing,
+        inbox: Inbox,
+        max_message: usize,
+        env: Arc<dyn Env>,
+    ) -> Self {
         Self {
             outgoing,
             state: Mutex::default(),
             inbox,
             strays: AtomicU64::new(0),
             max_message,
+            env,
         }
     }
 
@@ -70,7 +82,7 @@ impl Link {
         {
             let mut state = self.state();
             if let Some(ended) = &state.ended {
-                return Err(McpError::not_sent(ended.kind().to_string()));
+                return Err(ended.again().before_sending());
             }
             state.waiters.wait(exchange.id.clone(), sender);
         }
@@ -78,13 +90,13 @@ impl Link {
             link: self,
             id: &exchange.id,
         };
+        let mut answer = answer;
         if let Err(error) = self.write(exchange.body()).await {
-            // The process may have ended just now: then its last words say more.
-            return Err(self
-                .state()
-                .ended
-                .as_ref()
-                .map_or(error, |ended| McpError::not_sent(ended.kind().to_string())));
+            // A pipe that is closed means a process that ends: its status and last words say more.
+            return Err(tokio::select! {
+                Ok(Err(ended)) = &mut answer => ended.before_sending(),
+                () = self.env.sleep(LAST_WORDS_TIME) => error,
+            });
         }
         match answer.await {
             Ok(answer) => answer,

@@ -98,7 +98,12 @@ impl Running {
             .map_err(|error| {
                 McpError::unreachable("the pipe to the process cannot be used").with_source(error)
             })?;
-        let link = Arc::new(Link::new(outgoing, inbox, config.max_message));
+        let link = Arc::new(Link::new(
+            outgoing,
+            inbox,
+            config.max_message,
+            Arc::clone(&env),
+        ));
         let watcher = id.and_then(|id| spawn_watcher(id).ok());
         let words = Arc::new(Words::default());
         let (ended_sender, ended) = watch::channel(false);
