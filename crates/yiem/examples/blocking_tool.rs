@@ -3,6 +3,8 @@
 //!
 //! `cargo run -p yiem --example blocking_tool`
 
+#![expect(clippy::print_stdout, reason = "an example says what it does")]
+
 mod offline;
 
 use serde_json::json;
@@ -25,7 +27,7 @@ fn nth_prime(
         }
         if (2..)
             .take_while(|d| d * d <= candidate)
-            .all(|d| candidate % d != 0)
+            .all(|d| !candidate.is_multiple_of(d))
         {
             found += 1;
         }

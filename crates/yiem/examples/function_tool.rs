@@ -2,6 +2,8 @@
 //!
 //! `cargo run -p yiem --example function_tool`
 
+#![expect(clippy::print_stdout, reason = "an example says what it does")]
+
 mod offline;
 
 use std::time::Duration;

@@ -2,6 +2,8 @@
 //!
 //! `cargo run -p yiem --features script --example load_tools [FOLDER]`
 
+#![expect(clippy::print_stdout, reason = "an example says what it does")]
+
 use std::path::PathBuf;
 
 use yiem::prelude::*;

@@ -3,6 +3,8 @@
 //!
 //! `cargo run -p yiem --example own_tool`
 
+#![expect(clippy::print_stdout, reason = "an example says what it does")]
+
 mod offline;
 
 use std::collections::BTreeMap;

@@ -3,6 +3,8 @@
 //!
 //! `cargo run -p yiem --example tool_macro`
 
+#![expect(clippy::print_stdout, reason = "an example says what it does")]
+
 mod offline;
 
 use schemars::JsonSchema;

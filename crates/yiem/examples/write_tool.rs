@@ -6,6 +6,8 @@
 //! The model here is a stand-in that does what a real one does; with `OpenAiModel` in its place
 //! nothing else changes.
 
+#![expect(clippy::print_stdout, reason = "an example says what it does")]
+
 use serde_json::json;
 use yiem::prelude::*;
 use yiem::script::{ScriptEngine, ScriptTools};
