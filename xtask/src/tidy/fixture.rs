@@ -44,8 +44,16 @@ fn is_read(inside: &Path, sources: &[String]) -> bool {
         Some(parent) if parent != Path::new("") => format!("fixtures/{}", parent.display()),
         _ => "tests/fixtures\"".to_owned(),
     };
+    let last = inside
+        .parent()
+        .and_then(Path::file_name)
+        .unwrap_or_default();
+    let alone = format!("\"{}\"", last.to_string_lossy());
     sources.iter().any(|source| {
-        source.contains(name.as_ref()) || (source.contains("read_dir") && source.contains(&folder))
+        let lists = source.contains("read_dir")
+            && (source.contains(&folder)
+                || (source.contains("tests/fixtures") && source.contains(&alone)));
+        source.contains(name.as_ref()) || lists
     })
 }
 
