@@ -35,19 +35,31 @@ impl Interrupts {
     }
 
     /// Ends at the next wish to end. May be dropped; nothing is lost.
-    pub(crate) async fn next(&mut self) {
+    pub(crate) async fn next(&mut self) -> Wish {
         #[cfg(unix)]
         {
             let [interrupt, terminate, hangup] = &mut self.signals;
             tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-                _ = hangup.recv() => {}
+                _ = interrupt.recv() => Wish::OfTheUser,
+                _ = terminate.recv() => Wish::OfTheSystem,
+                _ = hangup.recv() => Wish::OfTheSystem,
             }
         }
         #[cfg(not(unix))]
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
+        {
+            if tokio::signal::ctrl_c().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+            Wish::OfTheUser
         }
     }
+}
+
+/// Whose wish it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// Ctrl-C.
+    OfTheUser,
+    /// The system ends, or the terminal is gone.
+    OfTheSystem,
 }

@@ -61,7 +61,7 @@ async fn or_interrupted(work: impl Future<Output = Result<(), Failure>>) -> Resu
     let mut interrupts = interrupt::Interrupts::listen()?;
     tokio::select! {
         done = work => done,
-        () = interrupts.next() => Err(Failure::interrupted()),
+        _ = interrupts.next() => Err(Failure::interrupted()),
     }
 }
 

@@ -22,7 +22,7 @@ use crate::command::tools;
 use crate::conversation::{Conversation, verdict};
 use crate::endpoint::Endpoint;
 use crate::failure::Failure;
-use crate::interrupt::Interrupts;
+use crate::interrupt::{Interrupts, Wish};
 use crate::screen::{
     Lines, Progress, Show, ShowConfig, Style, duration, on_one_line, terminal_width,
 };
@@ -40,7 +40,7 @@ pub(crate) async fn run(shared: &Shared) -> Result<(), Failure> {
     let conversation = Conversation::begin(shared)?;
     tokio::select! {
         () = conversation.await_servers() => {}
-        () = interrupts.next() => return Err(Failure::interrupted()),
+        _ = interrupts.next() => return Err(Failure::interrupted()),
     }
     let words = Words::default();
     let (input, mut chat) = match Input::editor(&words) {
@@ -87,7 +87,7 @@ pub(crate) async fn run(shared: &Shared) -> Result<(), Failure> {
     let done = chat.talk(input, &mut interrupts).await;
     tokio::select! {
         _ = chat.conversation.agent.stop_within(PARTING) => {}
-        () = interrupts.next() => {}
+        _ = interrupts.next() => {}
     }
     done
 }
@@ -147,7 +147,7 @@ impl<'a> Chat<'a> {
                 }
                 said = input.next(), if listens => match said {
                     Said::Line(line) => {
-                        if !self.line(&line) {
+                        if !self.line(&line).await {
                             return self.parting(&input);
                         }
                         input.go_on();
@@ -158,12 +158,13 @@ impl<'a> Chat<'a> {
                     }
                     Said::End => return self.parting(&input),
                 },
-                () = interrupts.next() => {
-                    if input.steers() || !running {
+                wish = interrupts.next() => {
+                    // While the editor is between two lines Ctrl-C comes as a signal.
+                    if wish == Wish::OfTheSystem || !(input.steers() || running) {
                         return Err(Failure::interrupted());
                     }
-                    self.conversation.agent.abort();
                     self.failed = true;
+                    self.interrupted();
                 }
             }
         }
@@ -188,7 +189,7 @@ impl<'a> Chat<'a> {
     }
 
     /// What a line means; false when the user leaves.
-    fn line(&mut self, line: &str) -> bool {
+    async fn line(&mut self, line: &str) -> bool {
         if let Some(question) = self.questions.pop_front() {
             self.answer(&question, line.trim());
             return true;
@@ -198,7 +199,7 @@ impl<'a> Chat<'a> {
         }
         match Slash::read(line) {
             Some(Slash::Quit) => return false,
-            Some(command) => self.command(command),
+            Some(command) => self.command(command).await,
             None => self.say(line),
         }
         true
@@ -290,7 +291,7 @@ impl<'a> Chat<'a> {
         self.show.say(&summary(&outcome, took));
     }
 
-    fn command(&mut self, command: Slash) {
+    async fn command(&mut self, command: Slash) {
         let agent = &self.conversation.agent;
         match command {
             Slash::Tools => {
@@ -352,7 +353,7 @@ impl<'a> Chat<'a> {
                 );
                 self.show.block(&text);
             }
-            Slash::Undo => self.undo(),
+            Slash::Undo => self.undo().await,
             Slash::Help => self.show.block(&slash::help()),
             Slash::Unknown(name) => self
                 .show
@@ -361,12 +362,27 @@ impl<'a> Chat<'a> {
         }
     }
 
-    fn undo(&mut self) {
-        if self.conversation.agent.is_running() {
-            self.show.tell("a run is going on; Ctrl-C stops it");
+    /// Takes back the last message of the user, and all that followed.
+    async fn undo(&mut self) {
+        let agent = &self.conversation.agent;
+        let history = agent.history();
+        let Some(at) = history
+            .iter()
+            .rposition(|message| message.as_user().is_some())
+        else {
+            self.show.tell("there is nothing to take back");
             return;
+        };
+        let said = history
+            .get(at)
+            .and_then(|message| message.as_user().map(yiem::UserMessage::text));
+        match agent.rewind(at).await {
+            Ok(_) => {
+                let said = on_one_line(&said.unwrap_or_default(), 60);
+                self.show.say(&format!("(took back: {said})"));
+            }
+            Err(error) => self.show.tell(&error.to_string()),
         }
-        self.show.tell("not there yet");
     }
 
     fn learn_words(&self) {

@@ -28,11 +28,11 @@ pub(crate) async fn run(args: &RunArgs, shared: &Shared) -> Result<(), Failure> 
             let mut teller = Teller::new(args, &conversation.endpoint);
             tell(&mut conversation, &prompt, &mut teller, &mut interrupts).await
         }
-        () = interrupts.next() => Err(Failure::interrupted()),
+        _ = interrupts.next() => Err(Failure::interrupted()),
     };
     tokio::select! {
         _ = conversation.agent.stop_within(PARTING) => {}
-        () = interrupts.next() => {}
+        _ = interrupts.next() => {}
     }
     match done? {
         Left::Outcome(outcome) => verdict(&outcome, &conversation.endpoint, shared),
@@ -169,7 +169,7 @@ async fn tell(
     let outcome = loop {
         tokio::select! {
             biased;
-            () = interrupts.next() => {
+            _ = interrupts.next() => {
                 if std::mem::replace(&mut interrupted, true) {
                     // Asked twice: whatever holds the run up is left behind.
                     teller.finished("");

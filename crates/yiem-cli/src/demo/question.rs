@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use yiem::{JsonObject, ToolArguments};
 
 use super::place;
-use words::{BEFORE_A_PLACE, BETWEEN_PLACES, NO_NAME, REGIONS, SHORTENED, TIME, UNITS, WEATHER};
+use words::{
+    BEFORE_A_PLACE, BETWEEN_PLACES, NO_NAME, REFERRING, REGIONS, SHORTENED, TIME, UNITS, WEATHER,
+};
 
 mod words;
 
@@ -56,6 +58,8 @@ struct Group {
     spots: Vec<Spot>,
     units: Option<String>,
     spot_first: bool,
+    /// Whether it speaks of what was spoken of before ("there").
+    refers: bool,
 }
 
 impl Talk {
@@ -295,13 +299,16 @@ impl<'a> Reader<'a> {
 
     fn close(&mut self) {
         let group = std::mem::take(&mut self.group);
-        if !(group.topics.is_empty() && group.spots.is_empty() && group.units.is_none()) {
+        let says_nothing =
+            group.topics.is_empty() && group.spots.is_empty() && group.units.is_none();
+        if !says_nothing || group.refers {
             self.groups.push(group);
         }
     }
 
     fn pass(&mut self, token: &Token<'_>) {
         self.at += 1;
+        self.group.refers |= token.is(REFERRING);
         let after_place = !self.group.spots.is_empty();
         if token.is(BEFORE_A_PLACE) || (after_place && token.is(BETWEEN_PLACES)) {
             self.may_name = true;

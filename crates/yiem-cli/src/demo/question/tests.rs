@@ -170,6 +170,7 @@ fn a_follow_up_takes_what_it_leaves_out_from_before() {
         r#"getTime{"city":"Xyzzy"} getTime{"city":"Rome"}"#
     );
     assert_eq!(say("Paris?"), r#"getTime{"city":"Paris"}"#);
+    assert_eq!(say("and there again?"), r#"getTime{"city":"Paris"}"#);
     assert_eq!(say("Thanks!"), "Thanks");
 }
 

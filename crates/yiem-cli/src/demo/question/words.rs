@@ -68,3 +68,7 @@ pub(super) const REGIONS: &[&str] = &[
     "portugal", "romania", "russia", "scotland", "spain", "sweden", "switzerland", "texas",
     "thailand", "turkey", "uk", "ukraine", "utah", "vietnam", "wales",
 ];
+
+/// Words that speak of what was spoken of before.
+#[rustfmt::skip]
+pub(super) const REFERRING: &[&str] = &["there", "again"];

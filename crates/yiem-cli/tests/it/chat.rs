@@ -1,0 +1,193 @@
+//! `yiem chat`: piped in, and on a terminal.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::process::{Child, Stdio};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use nix::pty::{Winsize, openpty};
+
+use crate::command::{call_with_input, yiem};
+use crate::model_server::{Answer, ModelServer, text};
+
+#[test]
+fn lines_that_are_piped_in_are_answered_one_after_another() {
+    let input = "weather in Oslo\n\nand in Rome?\n/tools\n/cost\n/undo\n/session\nand there?\n";
+    let done = call_with_input(["chat"], input).with_code(0);
+    let lines: Vec<&str> = done.out.lines().collect();
+    assert_eq!(lines[0], "The weather in Oslo is sunny, 22°C.");
+    assert_eq!(lines[1], "The weather in Rome is sunny, 22°C.");
+    assert!(done.out.contains("getWeather  demo"), "{}", done.out);
+    assert!(done.out.contains("no tokens are known"), "{}", done.out);
+    assert!(done.out.contains(": 4 messages"), "{}", done.out);
+    assert_eq!(lines.last(), Some(&"The weather in Oslo is sunny, 22°C."));
+}
+
+#[test]
+fn a_run_that_fails_is_told_and_the_conversation_goes_on() {
+    let server = ModelServer::start([
+        Answer::Json(
+            400,
+            serde_json::json!({"error": {"message": "odd request"}}),
+        ),
+        text("Better."),
+    ]);
+    let args = ["chat", "--base-url", &server.base_url, "--model", "m"];
+    let done = call_with_input(args, "one\ntwo\n").with_code(1);
+    assert_eq!(done.out, "Better.\n");
+    assert!(done.err.contains("odd request"), "{}", done.err);
+}
+
+/// The command on a terminal of its own.
+struct Terminal {
+    child: Child,
+    keys: File,
+    screen: Arc<(Mutex<Screen>, Condvar)>,
+}
+
+#[derive(Debug, Default)]
+struct Screen {
+    text: String,
+    /// Whether nobody holds the terminal any more.
+    ended: bool,
+}
+
+impl Terminal {
+    fn start(args: &[&str], home: &std::path::Path) -> Self {
+        let size = Winsize {
+            ws_row: 40,
+            ws_col: 100,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        let pty = openpty(Some(&size), None).unwrap();
+        let mut command = yiem(args);
+        command.env("TERM", "xterm").env("XDG_STATE_HOME", home);
+        command.stdin(Stdio::from(pty.slave.try_clone().unwrap()));
+        command.stdout(Stdio::from(pty.slave.try_clone().unwrap()));
+        command.stderr(Stdio::from(pty.slave));
+        let child = command.spawn().unwrap();
+        // The command keeps its end open, this process must not.
+        drop(command);
+        let keys = File::from(pty.master);
+        let mut reader = keys.try_clone().unwrap();
+        let screen = Arc::<(Mutex<Screen>, Condvar)>::default();
+        let shown = Arc::clone(&screen);
+        thread::spawn(move || {
+            let mut piece = [0; 4096];
+            while let Ok(n @ 1..) = reader.read(&mut piece) {
+                let text = String::from_utf8_lossy(&piece[..n]);
+                shown.0.lock().unwrap().text.push_str(&text);
+                shown.1.notify_all();
+            }
+            shown.0.lock().unwrap().ended = true;
+            shown.1.notify_all();
+        });
+        Self {
+            child,
+            keys,
+            screen,
+        }
+    }
+
+    /// Waits until the text stands on the screen, and clears it up to there.
+    #[track_caller]
+    fn shows(&self, text: &str) {
+        let (screen, changed) = &*self.screen;
+        let (mut screen, late) = changed
+            .wait_timeout_while(screen.lock().unwrap(), Duration::from_secs(30), |s| {
+                !s.text.contains(text)
+            })
+            .unwrap();
+        assert!(
+            !late.timed_out(),
+            "no {text:?} on the screen: {:?}",
+            screen.text
+        );
+        let at = screen.text.find(text).unwrap() + text.len();
+        screen.text.replace_range(..at, "");
+    }
+
+    fn types(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+    }
+
+    #[track_caller]
+    fn ends_with(mut self, code: i32) {
+        let (screen, changed) = &*self.screen;
+        let (screen, late) = changed
+            .wait_timeout_while(screen.lock().unwrap(), Duration::from_secs(30), |s| {
+                !s.ended
+            })
+            .unwrap();
+        assert!(!late.timed_out(), "it does not end: {:?}", screen.text);
+        drop(screen);
+        assert_eq!(self.child.wait().unwrap().code(), Some(code));
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // It has ended already, unless its test failed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_conversation_on_a_terminal() {
+    let home = tempfile::tempdir().unwrap();
+    let mut terminal = Terminal::start(&["chat"], home.path());
+    terminal.shows("/help lists the commands");
+    terminal.shows("› ");
+    terminal.types("weather in Oslo\r");
+    terminal.shows("getWeather");
+    terminal.shows("The weather in Oslo is sunny, 22°C.");
+    terminal.shows("1 call · ");
+    // Tab completes, Ctrl-C does not leave, the arrow brings the history back.
+    terminal.types("/ses\t\r");
+    terminal.shows("kept nowhere");
+    terminal.types("\x03");
+    terminal.shows("Ctrl-D or /quit leaves");
+    terminal.types("\x1b[A\x1b[A\r");
+    terminal.shows("The weather in Oslo is sunny, 22°C.");
+    terminal.types("\x04");
+    terminal.ends_with(0);
+    let history = std::fs::read_to_string(home.path().join("yiem/history")).unwrap();
+    assert!(history.contains("weather in Oslo"), "{history}");
+}
+
+#[test]
+fn what_is_typed_while_it_works_steers_and_ctrl_c_ends_the_run_alone() {
+    let home = tempfile::tempdir().unwrap();
+    let server = ModelServer::start([Answer::Silence, text("**Here** I am.")]);
+    let mut terminal = Terminal::start(
+        &["chat", "--base-url", &server.base_url, "--model", "m"],
+        home.path(),
+    );
+    terminal.shows("› ");
+    terminal.types("one\r");
+    server.asked();
+    terminal.types("two\r");
+    terminal.shows("reads that before its next step");
+    // The editor is there again.
+    terminal.shows("\x1b[?2004h");
+    terminal.types("\x03");
+    terminal.shows("(stopped)");
+    terminal.types("three\r");
+    terminal.shows("\x1b[1mHere\x1b[0m I am.");
+    let said: Vec<String> = server.asked().body["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|message| message["content"].as_str().unwrap_or_default().to_owned())
+        .collect();
+    assert!(
+        said.concat().contains("two") && said.concat().contains("three"),
+        "{said:?}"
+    );
+    terminal.types("/quit\r");
+    terminal.ends_with(0);
+}
