@@ -17,16 +17,24 @@ fn client(url: &str) -> McpClient {
 }
 
 fn client_of(config: NatsConfig) -> McpClient {
-    let server = McpServer::nats(config).name("w").connect_timeout(Duration::from_secs(20));
+    let server = McpServer::nats(config)
+        .name("w")
+        .connect_timeout(Duration::from_secs(20));
     McpClient::new(server, SystemEnv::shared()).expect("a good configuration")
 }
 
 fn text(outcome: &CallOutcome) -> &str {
-    outcome.content.first().and_then(|content| content.as_text()).unwrap_or_default()
+    outcome
+        .content
+        .first()
+        .and_then(|content| content.as_text())
+        .unwrap_or_default()
 }
 
 async fn echo(client: &McpClient, said: &str) -> Result<String, McpError> {
-    let outcome = client.call("echo", json!({"text": said}), CallOptions::default()).await?;
+    let outcome = client
+        .call("echo", json!({"text": said}), CallOptions::default())
+        .await?;
     Ok(text(&outcome).to_owned())
 }
 
@@ -61,6 +69,9 @@ impl yiem_core::ProgressSink for Heard {
         self.offer(partial);
     }
     fn offer(&self, partial: Value) {
-        self.0.lock().expect("no panic while it is held").push(partial);
+        self.0
+            .lock()
+            .expect("no panic while it is held")
+            .push(partial);
     }
 }

@@ -25,7 +25,12 @@ impl Broker {
 
     pub(super) fn with_config_at(servers: &Servers, port: u16, lines: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut broker = Self { servers: servers.clone(), running: None, port, folder };
+        let mut broker = Self {
+            servers: servers.clone(),
+            running: None,
+            port,
+            folder,
+        };
         broker.configure(lines);
         broker.up();
         broker
@@ -62,7 +67,12 @@ impl Broker {
 }
 
 /// A server written on nats-py, in one of its modes.
-pub(super) async fn responder(servers: &Servers, broker: &Broker, subject: &str, mode: &str) -> RunningServer {
+pub(super) async fn responder(
+    servers: &Servers,
+    broker: &Broker,
+    subject: &str,
+    mode: &str,
+) -> RunningServer {
     responder_at(servers, &broker.address(), subject, mode, None).await
 }
 
@@ -76,13 +86,20 @@ pub(super) async fn responder_at(
     let mut command = python(servers, "nats_responder.py");
     command.args([url, subject, mode]).args(token);
     let server = RunningServer::start(&mut command);
-    super::until("the responder is ready", || server.last_lines().contains("ready")).await;
+    super::until("the responder is ready", || {
+        server.last_lines().lines().any(|line| line == "ready")
+    })
+    .await;
     server
 }
 
 /// A command that runs a script of `tests/servers` with nats-py.
 pub(super) fn python(servers: &Servers, script: &str) -> Command {
     let mut command = Command::new(servers.file("nats-py/bin/python"));
-    command.arg(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("servers").join(script));
+    command.arg(
+        PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+            .join("servers")
+            .join(script),
+    );
     command
 }
