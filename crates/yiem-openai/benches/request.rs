@@ -16,7 +16,7 @@ fn main() {
 
 fn message(n: usize) -> Message {
     let id = format!("call_{}", n / 2);
-    if n % 2 == 0 {
+    if n.is_multiple_of(2) {
         let mut arguments = JsonObject::new();
         arguments.insert("a".to_owned(), n.into());
         let call = ToolCall::new(id, "add", arguments);
@@ -51,7 +51,7 @@ fn one_new(bencher: divan::Bencher<'_, '_>, count: usize) {
                 memo: memo.clone(),
                 ..ChatRequest::default()
             };
-            encoder.encode(&request(&before), true);
+            let _ = encoder.encode(&request(&before), true);
             request(&full)
         })
         .bench_local_values(|request| encoder.encode(&request, true));

@@ -4,6 +4,7 @@
 //! Only ever a dev-dependency.
 
 pub mod clock;
+pub mod conformance;
 pub mod model;
 pub mod scenario;
 pub mod server;

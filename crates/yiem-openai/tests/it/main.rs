@@ -5,5 +5,6 @@ mod acceptable;
 mod hostile;
 mod http;
 mod memory;
+mod model;
 mod served_cases;
 mod server;
