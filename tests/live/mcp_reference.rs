@@ -16,7 +16,11 @@ use yiem_tests::Servers;
 const PATIENCE: Duration = Duration::from_secs(90);
 
 fn client(server: McpServer) -> McpClient {
-    let server = server.connect_timeout(PATIENCE).probe_timeout(PATIENCE).call_timeout(PATIENCE).list_timeout(PATIENCE);
+    let server = server
+        .connect_timeout(PATIENCE)
+        .probe_timeout(PATIENCE)
+        .call_timeout(PATIENCE)
+        .list_timeout(PATIENCE);
     McpClient::new(server, SystemEnv::shared()).expect("a server that can be used")
 }
 
@@ -28,11 +32,18 @@ async fn call(client: &McpClient, tool: &str, arguments: Value) -> CallOutcome {
 }
 
 fn text(outcome: &CallOutcome) -> &str {
-    outcome.content.iter().find_map(|block| block.as_text()).unwrap_or_default()
+    outcome
+        .content
+        .iter()
+        .find_map(|block| block.as_text())
+        .unwrap_or_default()
 }
 
 async fn names(client: &McpClient) -> Vec<String> {
-    let listing = client.tools().await.unwrap_or_else(|error| panic!("{error}"));
+    let listing = client
+        .tools()
+        .await
+        .unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(listing.warnings, Vec::<String>::new());
     listing.tools.iter().map(|tool| tool.name.clone()).collect()
 }
@@ -43,12 +54,19 @@ fn is_modern(client: &McpClient) -> bool {
 
 /// A program of a server's folder, as a command with arguments.
 fn program(servers: &Servers, path: &str, args: &[&str]) -> McpServer {
-    McpServer::stdio(servers.file(path).display().to_string(), args.iter().copied())
+    McpServer::stdio(
+        servers.file(path).display().to_string(),
+        args.iter().copied(),
+    )
 }
 
 /// A script of `tests/servers`.
 fn script(name: &str) -> String {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("servers").join(name).display().to_string()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("servers")
+        .join(name)
+        .display()
+        .to_string()
 }
 
 fn folder() -> (tempfile::TempDir, PathBuf) {

@@ -14,20 +14,30 @@ const PYTHON: [(&str, &str, bool); 3] = [
 ];
 
 async fn adds(server: McpServer, modern: bool) {
-    for (choice, wanted) in [(DialectChoice::Auto, modern), (DialectChoice::Legacy, false)] {
+    for (choice, wanted) in [
+        (DialectChoice::Auto, modern),
+        (DialectChoice::Legacy, false),
+    ] {
         let client = client(server.clone().dialect(choice));
         let sum = call(&client, "add", json!({"a": 40, "b": 2})).await;
         assert_eq!(text(&sum), "42", "{choice:?}");
         assert_eq!(is_modern(&client), wanted, "{choice:?}");
-        let refused = client.call("add", json!({"a": "x"}), yiem_mcp::CallOptions::default()).await;
-        assert!(refused.map_or(true, |outcome| outcome.is_error), "bad arguments are told");
+        let refused = client
+            .call("add", json!({"a": "x"}), yiem_mcp::CallOptions::default())
+            .await;
+        assert!(
+            refused.map_or(true, |outcome| outcome.is_error),
+            "bad arguments are told"
+        );
         client.close().await;
     }
 }
 
 #[tokio::test]
 async fn python_servers_over_stdio() {
-    let Some(servers) = yiem_tests::live("Python SDKs over stdio") else { return };
+    let Some(servers) = yiem_tests::live("Python SDKs over stdio") else {
+        return;
+    };
     for (python, name, modern) in PYTHON {
         adds(program(&servers, python, &[&script(name), "stdio"]), modern).await;
     }
@@ -35,23 +45,42 @@ async fn python_servers_over_stdio() {
 
 #[tokio::test]
 async fn python_servers_over_http() {
-    let Some(servers) = yiem_tests::live("Python SDKs over HTTP") else { return };
+    let Some(servers) = yiem_tests::live("Python SDKs over HTTP") else {
+        return;
+    };
     for (python, name, modern) in PYTHON {
         let port = RunningServer::free_port();
         let _running = http(&servers, python, name, port);
-        adds(McpServer::http(format!("http://127.0.0.1:{port}/mcp")), modern).await;
+        adds(
+            McpServer::http(format!("http://127.0.0.1:{port}/mcp")),
+            modern,
+        )
+        .await;
     }
 }
 
 fn http(servers: &Servers, python: &str, name: &str, port: u16) -> RunningServer {
     let mut command = Command::new(servers.file(python));
-    RunningServer::listening(command.args([&script(name), "http", &port.to_string()]), port)
+    RunningServer::listening(
+        command.args([&script(name), "http", &port.to_string()]),
+        port,
+    )
 }
 
 #[tokio::test]
 async fn a_typescript_server_over_stdio() {
-    let Some(servers) = yiem_tests::live("TypeScript SDK v2 over stdio") else { return };
-    let package = servers.file("mcp-npm-modern/node_modules/@modelcontextprotocol/server/package.json");
-    let home = package.ancestors().nth(4).expect("the folder that npm installed into");
-    adds(McpServer::stdio("node", [script("mcp_typescript.mjs")]).cwd(home), true).await;
+    let Some(servers) = yiem_tests::live("TypeScript SDK v2 over stdio") else {
+        return;
+    };
+    let package =
+        servers.file("mcp-npm-modern/node_modules/@modelcontextprotocol/server/package.json");
+    let home = package
+        .ancestors()
+        .nth(4)
+        .expect("the folder that npm installed into");
+    adds(
+        McpServer::stdio("node", [script("mcp_typescript.mjs")]).cwd(home),
+        true,
+    )
+    .await;
 }
