@@ -19,10 +19,12 @@ use yiem_core::{CancelReason, History, Message, RunId, SessionId, Tool};
 use yiem_tools::{RegisterError, ToolCatalog};
 
 use crate::approval::{ApprovalAnswer, ApprovalRequest};
+use crate::compaction::without_open_calls;
 use crate::config::AgentConfig;
 use crate::driver::drive;
 use crate::error::RunError;
 use crate::hook::PrepareNextTurn;
+use crate::journal::JournalRecord;
 use crate::outcome::Outcome;
 use crate::queue::QueueKind;
 use crate::shared::{Begun, Shared, WhenBusy};
@@ -352,7 +354,7 @@ impl Agent {
             state.queues.drain()
         };
         if let Some(journal) = &self.shared().journal {
-            let reset = crate::journal::JournalRecord::Reset;
+            let reset = JournalRecord::Reset;
             journal
                 .append(&reset)
                 .await
@@ -362,6 +364,52 @@ impl Agent {
                 })?;
         }
         Ok(undelivered)
+    }
+
+    /// Takes back what was said after the first `messages` messages; a call is never parted from
+    /// its result, so that fewer may stay. What is queued stays queued. Gives how many stay.
+    ///
+    /// In a journal nothing is rewritten: the session is emptied and what stays is written again.
+    ///
+    /// # Errors
+    /// [`RunError::Busy`] while a run is going on; nothing is changed then. The journal could not
+    /// be written; the conversation itself is taken back then.
+    pub async fn rewind(&self, messages: usize) -> Result<usize, RunError> {
+        let kept = {
+            let mut state = self.shared().lock();
+            if state.run.is_some() {
+                return Err(RunError::Busy);
+            }
+            if messages >= state.history.len() {
+                return Ok(state.history.len());
+            }
+            let kept = without_open_calls(&state.history, messages);
+            let kept = state.history.truncated(kept);
+            state.history = kept.clone();
+            // What was shortened for the model may tell of what is taken back.
+            state.shown = None;
+            state.open_calls.clear();
+            state.memo = yiem_core::Memo::new();
+            state.error_message = None;
+            kept
+        };
+        if let Some(journal) = &self.shared().journal {
+            let records = std::iter::once(JournalRecord::Reset).chain(kept.iter().map(|message| {
+                let message = Arc::clone(message);
+                match *message {
+                    Message::ToolResult(_) => JournalRecord::CallResult { message },
+                    _ => JournalRecord::Message { message },
+                }
+            }));
+            for record in records {
+                let written = journal.append(&record).await;
+                written.map_err(|error| RunError::Journal {
+                    message: error.to_string(),
+                    outcome: None,
+                })?;
+            }
+        }
+        Ok(kept.len())
     }
 
     // ---- looking at it ----
