@@ -12,6 +12,7 @@ mod lifecycle;
 mod limits;
 mod property;
 mod queues;
+mod rewind;
 mod turns;
 
 use expect_test::Expect;
