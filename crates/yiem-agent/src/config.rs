@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use yiem_core::{ChatOptions, RetryPolicy, SessionId};
+use yiem_tools::WholeOutput;
 
 /// Whether the calls of one reply run one after another or at once (R-3, SP-021
 /// `toolExecution`).
@@ -120,6 +121,8 @@ pub struct AgentConfig {
     /// How many bytes of a result's text the model is shown, when its tool says nothing of its
     /// own; the middle is left out (T-8). Default 65,536; 0 is no limit.
     pub result_bytes: usize,
+    /// What becomes of the whole text of a result that is cut (T-8). Default: it is dropped.
+    pub whole_results: WholeOutput,
     /// How many messages may wait in each queue; one more is refused. Default 1,024.
     pub queue_capacity: usize,
     /// What ends a run early.
@@ -153,6 +156,7 @@ impl Default for AgentConfig {
             steering_point: SteeringPoint::default(),
             tool_time: Duration::from_secs(120),
             result_bytes: 64 * 1024,
+            whole_results: WholeOutput::default(),
             queue_capacity: 1024,
             limits: Limits::default(),
             grace: Duration::from_secs(5),

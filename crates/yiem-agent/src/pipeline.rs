@@ -5,6 +5,7 @@
 
 mod nested;
 mod progress;
+mod whole;
 
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -301,7 +302,7 @@ async fn run_tool(
         .limits
         .result_bytes
         .unwrap_or(turn.config.result_bytes);
-    cut_result(&mut output, bytes);
+    whole::cut(turn, &context.call_id, &mut output, bytes).await;
     output
 }
 
@@ -390,46 +391,6 @@ fn unreadable(raw: &str, reason: &str) -> String {
         "The arguments of this call could not be read: {reason}. What came: {}{more}\n\
          Make the call again with a JSON object as arguments.",
         &raw[..end]
-    )
-}
-
-/// Cuts the text of a result in its middle when it is longer than `limit` bytes in all (T-8).
-fn cut_result(output: &mut ToolOutput, limit: usize) {
-    let total: usize = output
-        .content
-        .iter()
-        .filter_map(Content::as_text)
-        .map(str::len)
-        .sum();
-    if limit == 0 || total <= limit {
-        return;
-    }
-    let mut over = total - limit;
-    for block in output.content.iter_mut().rev() {
-        let Content::Text(text) = block else { continue };
-        if over == 0 || text.text.is_empty() {
-            continue;
-        }
-        let drop = over.min(text.text.len());
-        over -= drop;
-        text.text = cut_middle(&text.text, text.text.len() - drop);
-    }
-}
-
-fn cut_middle(text: &str, keep: usize) -> String {
-    let mut head = keep.div_ceil(2);
-    while !text.is_char_boundary(head) {
-        head -= 1;
-    }
-    let mut tail = text.len() - keep / 2;
-    while !text.is_char_boundary(tail) {
-        tail += 1;
-    }
-    format!(
-        "{}\n[… {} bytes left out …]\n{}",
-        &text[..head],
-        tail - head,
-        &text[tail..]
     )
 }
 

@@ -30,7 +30,9 @@ pub use catalog::{
     SourceState, SourceStatus, ToolCatalog,
 };
 pub use function::{FunctionTool, FunctionToolBuilder};
-pub use limit::{ResultLimit, WHOLE_OUTPUT, cut_middle};
+pub use limit::{
+    ResultLimit, WHOLE_OUTPUT, WHOLE_OUTPUT_FILE, WholeOutput, cut_middle, keep_in_details,
+};
 pub use name::{ClashPolicy, MAX_NAME_CHARS};
 pub use registered::{RegisteredTool, SourceId};
 pub use registry::{

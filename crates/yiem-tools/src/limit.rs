@@ -3,13 +3,33 @@
 //! Knows: how text is cut so that its ends stay and the reader is told. Does not know: tokens,
 //! models, files.
 
+use std::path::PathBuf;
+
 use serde_json::{Value, json};
 use yiem_core::{Content, ToolOutput};
 
 /// The key in a result's details under which its whole text is kept.
 pub const WHOLE_OUTPUT: &str = "wholeOutput";
 
-/// How much of a result's text a model is shown, and whether the whole is kept.
+/// The key in a result's details under which the path of the file with its whole text stands.
+pub const WHOLE_OUTPUT_FILE: &str = "wholeOutputFile";
+
+/// What becomes of the whole text of a result that is cut (T-8).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WholeOutput {
+    /// It is dropped.
+    #[default]
+    Dropped,
+    /// It is kept in the result's details, under [`WHOLE_OUTPUT`]: the application sees it, the
+    /// model does not.
+    InDetails,
+    /// It is written to a file in this folder by whoever runs the call; the details have the
+    /// path, under [`WHOLE_OUTPUT_FILE`].
+    InFolder(PathBuf),
+}
+
+/// How much of a result's text a model is shown, and what becomes of the whole.
 ///
 /// ```
 /// use yiem_core::ToolOutput;
@@ -18,13 +38,12 @@ pub const WHOLE_OUTPUT: &str = "wholeOutput";
 /// let mut output = ToolOutput::text("a".repeat(10_000));
 /// let whole = ResultLimit::new(1_000).apply(&mut output);
 /// assert_eq!(whole.map(|w| w.len()), Some(10_000));
-/// assert!(output.plain_text().contains("bytes were left out here"));
-/// assert!(output.plain_text().len() <= 1_000);
+/// assert!(output.plain_text().contains("[… 9000 bytes left out …]"));
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResultLimit {
     bytes: usize,
-    keep_whole: bool,
+    whole: WholeOutput,
 }
 
 impl Default for ResultLimit {
@@ -35,20 +54,20 @@ impl Default for ResultLimit {
 }
 
 impl ResultLimit {
-    /// At most this many bytes of text, in all blocks together; 0 means no limit.
+    /// At most this many bytes of text, in all blocks together; 0 means no limit. The notes of
+    /// what is missing come on top.
     #[must_use]
     pub fn new(bytes: usize) -> Self {
         Self {
             bytes,
-            keep_whole: false,
+            whole: WholeOutput::Dropped,
         }
     }
 
-    /// The same, keeping the whole text of a result that is cut in its details, under
-    /// [`WHOLE_OUTPUT`]: the application sees it, the model does not.
+    /// The same with another fate of the whole text.
     #[must_use]
-    pub fn keeping_whole(mut self) -> Self {
-        self.keep_whole = true;
+    pub fn with_whole(mut self, whole: WholeOutput) -> Self {
+        self.whole = whole;
         self
     }
 
@@ -60,80 +79,65 @@ impl ResultLimit {
 
     /// Cuts a result's text if it is too long, in the middle, with a note of how much is
     /// missing. Blocks that are no text stay. Gives the whole text if it was cut, for whoever
-    /// wants to put it into a file.
+    /// writes it to a file.
     pub fn apply(&self, output: &mut ToolOutput) -> Option<String> {
-        let total: usize = output
-            .content
-            .iter()
-            .filter_map(Content::as_text)
-            .map(str::len)
-            .sum();
-        if self.bytes == 0 || total <= self.bytes {
-            return None;
-        }
-        let whole = output.plain_text();
-        // The longest blocks give first: short ones beside them are often what the rest is about.
-        let mut share = Shares::new(
+        let lengths = || {
             output
                 .content
                 .iter()
                 .filter_map(Content::as_text)
-                .map(str::len),
-        );
-        let most = share.limit_each(self.bytes);
+                .map(str::len)
+        };
+        if self.bytes == 0 || lengths().sum::<usize>() <= self.bytes {
+            return None;
+        }
+        // The longest blocks give first: short ones beside them are often what the rest is about.
+        let most = limit_each(lengths().collect(), self.bytes);
+        let whole = output.plain_text();
         for block in &mut output.content {
-            if let Content::Text(text) = block {
+            if let Content::Text(text) = block
+                && text.text.len() > most
+            {
                 text.text = cut_middle(&text.text, most);
             }
         }
-        if self.keep_whole {
-            keep(&mut output.details, &whole);
+        if self.whole == WholeOutput::InDetails {
+            keep_in_details(&mut output.details, WHOLE_OUTPUT, &whole);
         }
         Some(whole)
     }
 }
 
-/// The lengths of texts that share one limit.
-struct Shares(Vec<usize>);
-
-impl Shares {
-    fn new(lengths: impl Iterator<Item = usize>) -> Self {
-        Self(lengths.collect())
-    }
-
-    /// The most that each may have so that all fit: short ones keep theirs, long ones share
-    /// what is left.
-    fn limit_each(&mut self, mut left: usize) -> usize {
-        self.0.sort_unstable();
-        let mut waiting = self.0.len();
-        for &length in &self.0 {
-            let fair = left / waiting.max(1);
-            if length > fair {
-                return fair;
-            }
-            left -= length;
-            waiting -= 1;
+/// The most that each of several texts may have so that all fit: short ones keep theirs, long
+/// ones share what is left.
+fn limit_each(mut lengths: Vec<usize>, mut left: usize) -> usize {
+    lengths.sort_unstable();
+    let count = lengths.len();
+    for (i, length) in lengths.into_iter().enumerate() {
+        let fair = left / (count - i);
+        if length > fair {
+            return fair;
         }
-        usize::MAX
+        left -= length;
     }
+    usize::MAX
 }
 
-/// A text of at most `limit` bytes: its beginning and its end, and between them a note of how
-/// much was left out. Never parts a character. With a limit that is too small for the note, the
-/// beginning alone.
+/// A text's beginning and end, together at most `limit` bytes, and between them a note of how
+/// much was left out, which comes on top. Never parts a character.
 #[must_use]
 pub fn cut_middle(text: &str, limit: usize) -> String {
     if text.len() <= limit {
         return text.to_owned();
     }
-    let note = |left_out: usize| format!("\n[… {left_out} bytes were left out here …]\n");
-    let room = limit.saturating_sub(note(text.len()).len());
-    if room == 0 {
-        return text[..floor(text, limit)].to_owned();
-    }
-    let head = floor(text, room.div_ceil(2));
-    let tail = ceil(text, text.len() - room / 2);
-    format!("{}{}{}", &text[..head], note(tail - head), &text[tail..])
+    let head = floor(text, limit.div_ceil(2));
+    let tail = ceil(text, text.len() - limit / 2);
+    format!(
+        "{}\n[… {} bytes left out …]\n{}",
+        &text[..head],
+        tail - head,
+        &text[tail..]
+    )
 }
 
 /// The last boundary of a character at or before `at`.
@@ -152,15 +156,16 @@ fn ceil(text: &str, mut at: usize) -> usize {
     at
 }
 
-fn keep(details: &mut Value, whole: &str) {
+/// Adds a text to a result's details; details that are no object move under `details`.
+pub fn keep_in_details(details: &mut Value, key: &str, text: &str) {
     match details {
         Value::Object(map) => {
-            map.insert(WHOLE_OUTPUT.to_owned(), whole.into());
+            map.insert(key.to_owned(), text.into());
         }
-        Value::Null => *details = json!({ WHOLE_OUTPUT: whole }),
+        Value::Null => *details = json!({ key: text }),
         other => {
             let before = other.take();
-            *other = json!({ "details": before, WHOLE_OUTPUT: whole });
+            *other = json!({ "details": before, key: text });
         }
     }
 }

@@ -43,6 +43,10 @@ impl NestedCaller {
 
 #[async_trait]
 impl ToolCaller for NestedCaller {
+    fn offers(&self, name: &str) -> bool {
+        self.turn.tools.get(name).is_some()
+    }
+
     async fn call_tool(&self, name: &str, args: JsonObject) -> Result<ToolOutput, ToolError> {
         if self.depth >= MAX_DEPTH {
             return Err(ToolError::new(format!(

@@ -1,8 +1,12 @@
 //! Limits with typed outcomes (R-11, R-17).
 
 use expect_test::expect;
+use serde_json::json;
+use yiem_agent::Agent;
+use yiem_test::{Reply, ScriptedModel};
+use yiem_tools::{FunctionTool, WHOLE_OUTPUT, WHOLE_OUTPUT_FILE, WholeOutput};
 
-use crate::check;
+use crate::{check, within};
 
 #[test]
 fn turns_end_the_run_with_its_transcript() {
@@ -386,4 +390,56 @@ at 1s: steer "one"
             left over: user "one"
         "#]],
     );
+}
+
+#[tokio::test]
+async fn the_whole_of_a_cut_result_is_kept_where_it_was_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let nowhere = folder.path().join("a file");
+    std::fs::write(&nowhere, "in the way").unwrap();
+    for (whole, key) in [
+        (WholeOutput::Dropped, None),
+        (WholeOutput::InDetails, Some(WHOLE_OUTPUT)),
+        (
+            WholeOutput::InFolder(folder.path().join("new")),
+            Some(WHOLE_OUTPUT_FILE),
+        ),
+        (
+            WholeOutput::InFolder(nowhere.clone()),
+            Some(WHOLE_OUTPUT_FILE),
+        ),
+    ] {
+        let model =
+            ScriptedModel::new([Reply::call("long", json!({})).whole(), Reply::say("done")]);
+        let agent = Agent::builder(model)
+            .tool(FunctionTool::builder("long").typed(|(): (), _| async { "0123456789abcdefghij" }))
+            .configure(|config| {
+                config.result_bytes = 10;
+                config.whole_results = whole.clone();
+            })
+            .build()
+            .unwrap();
+        let outcome = within(agent.prompt("go")).await.unwrap();
+        let result = outcome
+            .transcript
+            .iter()
+            .find_map(|m| m.as_tool_result().cloned())
+            .unwrap();
+        assert_eq!(result.text(), "01234\n[… 10 bytes left out …]\nfghij");
+        let told = key.map(|key| result.details[key].as_str().unwrap().to_owned());
+        match whole {
+            WholeOutput::InDetails => assert_eq!(told.as_deref(), Some("0123456789abcdefghij")),
+            WholeOutput::InFolder(at) if at == nowhere => {
+                let told = told.unwrap();
+                assert!(told.contains("could not be written"), "{told}");
+            }
+            WholeOutput::InFolder(_) => {
+                assert_eq!(
+                    std::fs::read_to_string(told.unwrap()).unwrap(),
+                    "0123456789abcdefghij"
+                );
+            }
+            _ => assert!(result.details.is_null()),
+        }
+    }
 }

@@ -13,21 +13,13 @@ fn a_result_within_its_limit_stays_as_it_is() {
 
 #[test]
 fn the_ends_stay_and_the_note_says_how_much_is_missing() {
-    let text = format!("BEGIN{}END", "x".repeat(1_000));
-    let cut = cut_middle(&text, 200);
-    assert!(cut.starts_with("BEGIN") && cut.ends_with("END"), "{cut}");
-    assert!(cut.len() <= 200);
-    let left_out: usize = cut
-        .split_once("[… ")
-        .unwrap()
-        .1
-        .split(' ')
-        .next()
-        .unwrap()
-        .parse()
-        .unwrap();
-    let note = format!("\n[… {left_out} bytes were left out here …]\n");
-    assert_eq!(left_out, text.len() - (cut.len() - note.len()));
+    assert_eq!(
+        cut_middle("0123456789abcdefghij", 10),
+        "01234\n[… 10 bytes left out …]\nfghij"
+    );
+    assert_eq!(cut_middle("0123456789", 0), "\n[… 10 bytes left out …]\n");
+    // A character is never parted: what does not fit whole is left out.
+    assert_eq!(cut_middle("ääääääää", 6), "ä\n[… 12 bytes left out …]\nä");
 }
 
 #[test]
@@ -38,12 +30,15 @@ fn short_blocks_beside_a_long_one_stay_whole_and_other_content_stays() {
         Content::text("y".repeat(5_000)),
     ]);
     let whole = ResultLimit::new(500)
-        .keeping_whole()
+        .with_whole(WholeOutput::InDetails)
         .apply(&mut output)
         .unwrap();
     assert_eq!(output.content.len(), 3);
     assert_eq!(output.content[0].as_text(), Some("a heading"));
-    assert!(output.content[2].as_text().unwrap().len() <= 491);
+    assert_eq!(
+        output.content[2].as_text().unwrap(),
+        cut_middle(&"y".repeat(5_000), 491)
+    );
     assert_eq!(output.details[WHOLE_OUTPUT], whole);
     assert_eq!(whole.len(), 5_010);
 }
@@ -52,7 +47,9 @@ fn short_blocks_beside_a_long_one_stay_whole_and_other_content_stays() {
 fn details_that_are_there_are_kept_beside_the_whole() {
     for (details, key) in [(json!({ "a": 1 }), "/a"), (json!(1), "/details")] {
         let mut output = ToolOutput::text("z".repeat(300)).with_details(details);
-        ResultLimit::new(100).keeping_whole().apply(&mut output);
+        ResultLimit::new(100)
+            .with_whole(WholeOutput::InDetails)
+            .apply(&mut output);
         assert_eq!(output.details.pointer(key), Some(&json!(1)));
         assert_eq!(
             output.details[WHOLE_OUTPUT].as_str().map(str::len),
@@ -63,11 +60,16 @@ fn details_that_are_there_are_kept_beside_the_whole() {
 
 proptest! {
     #[test]
-    fn a_cut_text_is_never_longer_than_its_limit(text in ".{0,400}", limit in 0_usize..500) {
+    fn what_is_kept_and_what_is_missing_make_up_the_text(text in ".{0,400}", limit in 0_usize..500) {
         let cut = cut_middle(&text, limit);
-        prop_assert!(cut.len() <= limit.max(text.len().min(limit)));
         if text.len() <= limit {
             prop_assert_eq!(cut, text);
+        } else {
+            let (head, rest) = cut.split_once("\n[… ").unwrap();
+            let (missing, tail) = rest.split_once(" bytes left out …]\n").unwrap();
+            prop_assert!(head.len() + tail.len() <= limit);
+            prop_assert!(text.starts_with(head) && text.ends_with(tail));
+            prop_assert_eq!(head.len() + tail.len() + missing.parse::<usize>().unwrap(), text.len());
         }
     }
 }

@@ -1,0 +1,66 @@
+//! Results that are too long: what the model is shown, and where the whole of it goes (T-8).
+//!
+//! Knows: the agent's choice, and how a file is named. Does not know: how text is cut; the
+//! crate of the tools does.
+
+use std::path::{Path, PathBuf};
+
+use yiem_core::{ToolCallId, ToolOutput};
+use yiem_tools::{ResultLimit, WHOLE_OUTPUT_FILE, WholeOutput, keep_in_details};
+
+use super::TurnEnv;
+
+/// Cuts a result to `bytes` of text; the whole goes where the agent's settings say. A file that
+/// cannot be written costs the file and not the result: the details say why.
+pub(super) async fn cut(turn: &TurnEnv, call: &ToolCallId, output: &mut ToolOutput, bytes: usize) {
+    let keep = &turn.config.whole_results;
+    let limit = ResultLimit::new(bytes).with_whole(keep.clone());
+    let Some(whole) = limit.apply(output) else {
+        return;
+    };
+    if let WholeOutput::InFolder(folder) = keep {
+        let path = file(folder, turn.run_id.as_str(), call.as_str());
+        let told = path.display().to_string();
+        let told = match tokio::task::spawn_blocking(move || write(&path, &whole)).await {
+            Ok(Ok(())) => told,
+            Ok(Err(error)) => format!("{told} could not be written: {error}"),
+            Err(error) => format!("{told} could not be written: {error}"),
+        };
+        keep_in_details(&mut output.details, WHOLE_OUTPUT_FILE, &told);
+    }
+}
+
+fn write(path: &Path, text: &str) -> std::io::Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    std::fs::write(path, text)
+}
+
+/// The file of a call's whole result. Ids come from models: nothing of them leads elsewhere.
+fn file(folder: &Path, run: &str, call: &str) -> PathBuf {
+    let plain = |id: &str| -> String {
+        id.chars()
+            .take(80)
+            .map(|c| {
+                if c.is_ascii_alphanumeric() || c == '-' {
+                    c
+                } else {
+                    '_'
+                }
+            })
+            .collect()
+    };
+    folder.join(format!("{}-{}.txt", plain(run), plain(call)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_of_models_lead_nowhere_else() {
+        let path = file(Path::new("/results"), "run_1", "../../etc/passwd");
+        assert_eq!(path, Path::new("/results/run_1-______etc_passwd.txt"));
+    }
+}
