@@ -74,7 +74,7 @@ pub struct GatewayBuilder {
 
 enum Offer {
     Tools,
-    Server(McpServer),
+    Server(Box<McpServer>),
     Client(McpClient),
     Responder(Arc<dyn Responder>),
 }
@@ -83,7 +83,7 @@ impl GatewayBuilder {
     /// Offers a server: everything that it answers, under its own names.
     #[must_use]
     pub fn server(mut self, server: McpServer) -> Self {
-        self.offer = Offer::Server(server);
+        self.offer = Offer::Server(Box::new(server));
         self
     }
 
@@ -206,7 +206,7 @@ impl GatewayBuilder {
                 Arc::new(server)
             }
             Offer::Server(server) => {
-                let upstream = McpClient::new(server, Arc::clone(&self.env))?;
+                let upstream = McpClient::new(*server, Arc::clone(&self.env))?;
                 upstream.connect().await?;
                 client = Some(upstream.clone());
                 Arc::new(Relay::new(upstream))

@@ -30,13 +30,16 @@ const HANDED_ON: [&str; 11] = [
     "logging/setLevel",
 ];
 
+/// Takes a notification: its method and its parameters.
+pub(crate) type Notified = Arc<dyn Fn(&str, &Value) + Send + Sync>;
+
 /// A request of someone else.
 pub(crate) struct Relayed {
     pub(crate) method: &'static str,
     pub(crate) params: Map<String, Value>,
     pub(crate) progress: Option<Arc<dyn ProgressSink>>,
     /// Takes notifications, other than progress, that belong to the request.
-    pub(crate) notified: Arc<dyn Fn(&str, &Value) + Send + Sync>,
+    pub(crate) notified: Notified,
     pub(crate) cancel: CancelToken,
     pub(crate) session_id: Option<SessionId>,
 }
@@ -126,7 +129,7 @@ fn headers(
 
 /// The inbox of a request that was handed on.
 struct Between {
-    notified: Arc<dyn Fn(&str, &Value) + Send + Sync>,
+    notified: Notified,
     rest: Inbox,
 }
 

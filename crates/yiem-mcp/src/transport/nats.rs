@@ -146,7 +146,7 @@ impl Open {
                 MAX_MESSAGE,
             ));
         }
-        let answer = match self.codec.decode(&message.payload) {
+        match self.codec.decode(&message.payload) {
             Decoded::Bytes => return taken(exchange, jsonrpc::read(&message.payload)),
             Decoded::Value(value, _) => return taken(exchange, jsonrpc::read_value(value)),
             Decoded::Unreadable(why) => Err(McpError::unreadable(why)),
@@ -171,8 +171,7 @@ impl Open {
                     jsonrpc::excerpt(url.as_bytes())
                 ))),
             },
-        };
-        answer
+        }
     }
 }
 

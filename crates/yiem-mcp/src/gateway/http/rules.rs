@@ -39,7 +39,7 @@ pub(super) enum Era {
 pub(super) struct Refusal {
     pub(super) status: StatusCode,
     pub(super) id: Option<RequestId>,
-    pub(super) error: JsonRpcError,
+    pub(super) error: Box<JsonRpcError>,
 }
 
 impl Refusal {
@@ -47,12 +47,12 @@ impl Refusal {
         Self {
             status,
             id: None,
-            error: JsonRpcError::new(INVALID_REQUEST, why),
+            error: Box::new(JsonRpcError::new(INVALID_REQUEST, why)),
         }
     }
 
     pub(super) fn rpc(status: StatusCode, id: Option<RequestId>, error: JsonRpcError) -> Self {
-        Self { status, id, error }
+        Self { status, id, error: Box::new(error) }
     }
 }
 

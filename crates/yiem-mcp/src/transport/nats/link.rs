@@ -207,13 +207,16 @@ fn variable(name: &str) -> Result<String, McpError> {
     }
 }
 
+/// Whom to tell that the connection is given up.
+type OnEnd = Box<dyn Fn(McpError) + Send>;
+
 /// What the connection's events said.
 pub(crate) struct Health {
     env: Arc<dyn Env>,
     servers: String,
     state: Mutex<State>,
     changed: Notify,
-    on_end: Mutex<Option<Box<dyn Fn(McpError) + Send>>>,
+    on_end: Mutex<Option<OnEnd>>,
 }
 
 #[derive(Debug, Default)]
