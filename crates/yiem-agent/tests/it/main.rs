@@ -4,15 +4,19 @@
 //! known by a number begin with it (`l04_…`, `q01_…`).
 
 mod abort;
+mod api;
 mod calls;
+mod events;
 mod failures;
 mod hooks;
 mod invariants;
 mod lifecycle;
 mod limits;
+mod output;
 mod property;
 mod queues;
 mod rewind;
+mod sessions;
 mod turns;
 
 use expect_test::Expect;

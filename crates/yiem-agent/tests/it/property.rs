@@ -1,5 +1,5 @@
 //! Random scripts through the public agent: 2,000 here, 100,000 by `cargo xtask soak`
-//! (`YIEM_SOAK_SCRIPTS`). A script that fails is made shorter line by line, and printed so that it
+//! (`YIEM_CASES`). A script that fails is made shorter line by line, and printed so that it
 //! can be pasted as a test.
 
 use std::fmt::Write as _;
@@ -185,17 +185,14 @@ fn shrunk(mut lines: Vec<String>) -> Vec<String> {
 }
 
 #[test]
-fn invariants_hold_over_random_scripts() {
+fn soak_invariants_hold_over_random_scripts() {
     let number = |name: &str, default| {
         std::env::var(name)
             .ok()
             .and_then(|n| n.parse::<u64>().ok())
             .unwrap_or(default)
     };
-    let (scripts, first) = (
-        number("YIEM_SOAK_SCRIPTS", 2_000),
-        number("YIEM_SOAK_SEED", 0),
-    );
+    let (scripts, first) = (number("YIEM_CASES", 2_000), number("YIEM_SOAK_SEED", 0));
     std::panic::set_hook(Box::new(|info| {
         // Tools and models of the scripts panic on purpose.
         if !info.to_string().contains("was told to panic") {
