@@ -334,11 +334,10 @@ impl Gateway {
     pub async fn drain(self) -> Drained {
         let before = self.core.running();
         self.stop.cancel();
-        tokio::select! {
-            () = self.ended() => {}
-            () = self.env.sleep(self.drain_time) => self.core.cancel_all(),
-        }
-        let cut = self.core.running();
+        let cut = tokio::select! {
+            () = self.ended() => 0,
+            () = self.env.sleep(self.drain_time) => self.core.cut_off(),
+        };
         // What was cut off still sends its last words.
         tokio::select! {
             () = self.ended() => {}

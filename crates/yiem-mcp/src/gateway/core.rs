@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Semaphore;
-use yiem_core::{CancelToken, Env, SessionId};
+use yiem_core::{CancelReason, CancelToken, Env, SessionId};
 
 /// How many calls may wait for each that may run.
 const WAITING_FOR_EACH: usize = 4;
@@ -120,7 +120,15 @@ impl Core {
             }
         };
         let answer = cancel.run_until_cancelled(work).await;
+        // Who asked is owed a word when it was not they who gave up.
+        let cut_off = answer.is_none() && cancel.reason() == Some(CancelReason::Stopped);
         drop(entry);
+        if cut_off {
+            return Some(Err(JsonRpcError::new(
+                INTERNAL_ERROR,
+                "the gateway ended before the call did; it may have run",
+            )));
+        }
         answer
     }
 
@@ -201,11 +209,13 @@ impl Core {
         }
     }
 
-    /// Cancels everything.
-    pub(crate) fn cancel_all(&self) {
-        for running in self.lock().values() {
-            running.cancel.cancel();
+    /// Ends everything; each caller is told so. How many there were.
+    pub(crate) fn cut_off(&self) -> usize {
+        let running = self.lock();
+        for running in running.values() {
+            running.cancel.cancel_because(CancelReason::Stopped);
         }
+        running.len()
     }
 
     /// Hands on a notification that is not a cancellation.

@@ -371,17 +371,26 @@ impl Desk {
         let first = tokio::select! {
             biased;
             note = next_note(&mut notes) => note,
-            answer = &mut answering => return self.whole(&id, answer, caller.era, opens),
+            answer = &mut answering => {
+                // What was told before the answer goes before it.
+                let Some((first, notes)) = notes.and_then(|mut notes| Some((notes.try_recv().ok()?, notes))) else {
+                    return self.whole(&id, answer, caller.era, opens);
+                };
+                return streamed(Stream::ended(first, notes, answer, id, Arc::clone(&self.core.env)));
+            }
             () = patience, if caller.streams && !opens => Bytes::from_static(reply::KEEP_ALIVE),
         };
         let Some(notes) = notes.filter(|_| !opens) else {
             let answer = answering.await;
             return self.whole(&id, answer, caller.era, opens);
         };
-        let stream = Stream::new(first, notes, answering, id, Arc::clone(&self.core.env));
-        let mut response = Response::new(Reply::Stream(Box::new(stream)));
-        rules::stream_headers(response.headers_mut());
-        response
+        streamed(Stream::new(
+            first,
+            notes,
+            answering,
+            id,
+            Arc::clone(&self.core.env),
+        ))
     }
 
     /// The answer as JSON.
@@ -444,6 +453,12 @@ fn json(status: StatusCode, body: Vec<u8>) -> Response<Reply> {
     let mut response = Response::new(Reply::Whole(Some(body.into())));
     *response.status_mut() = status;
     rules::json_headers(response.headers_mut());
+    response
+}
+
+fn streamed(stream: Stream) -> Response<Reply> {
+    let mut response = Response::new(Reply::Stream(Box::new(stream)));
+    rules::stream_headers(response.headers_mut());
     response
 }
 

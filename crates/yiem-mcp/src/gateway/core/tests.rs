@@ -23,7 +23,12 @@ impl Drop for CountDrop<'_> {
 
 #[async_trait]
 impl Responder for Backend {
-    async fn respond(&self, name: &str, _: Map<String, Value>, caller: Caller) -> Result<Value, JsonRpcError> {
+    async fn respond(
+        &self,
+        name: &str,
+        _: Map<String, Value>,
+        caller: Caller,
+    ) -> Result<Value, JsonRpcError> {
         let _count = CountDrop(&self.dropped);
         match name {
             "wait" => self.go.notified().await,
@@ -42,7 +47,12 @@ impl Responder for Backend {
 
 fn core(at_once: usize) -> (Arc<Backend>, Arc<Core>) {
     let backend = Arc::new(Backend::default());
-    let core = Core::new(Arc::clone(&backend) as _, SystemEnv::shared(), at_once, Duration::from_secs(60));
+    let core = Core::new(
+        Arc::clone(&backend) as _,
+        SystemEnv::shared(),
+        at_once,
+        Duration::from_secs(60),
+    );
     (backend, Arc::new(core))
 }
 
@@ -78,11 +88,17 @@ async fn a_request_is_answered_and_no_longer_counted() {
 async fn a_cancelled_request_gets_no_answer_and_what_it_did_ends() {
     let (backend, core) = core(4);
     let call = begin!(core, asked("a", 1, "wait"));
-    assert!(!core.cancel("b", &1.into()), "another caller's request of that id is not meant");
+    assert!(
+        !core.cancel("b", &1.into()),
+        "another caller's request of that id is not meant"
+    );
     assert!(!core.cancel("a", &2.into()));
     assert!(core.cancel("a", &1.into()));
     assert_eq!(call.await, None);
-    assert_eq!((backend.dropped.load(Ordering::SeqCst), core.running()), (1, 0));
+    assert_eq!(
+        (backend.dropped.load(Ordering::SeqCst), core.running()),
+        (1, 0)
+    );
 }
 
 #[tokio::test]
@@ -108,25 +124,53 @@ async fn the_handshake_cannot_be_cancelled() {
 async fn a_caller_that_leaves_takes_its_call_along() {
     let (backend, core) = core(4);
     drop(begin!(core, asked("a", 1, "wait")));
-    assert_eq!((backend.dropped.load(Ordering::SeqCst), core.running()), (1, 0));
+    assert_eq!(
+        (backend.dropped.load(Ordering::SeqCst), core.running()),
+        (1, 0)
+    );
     let call = begin!(core, asked("a", 2, "wait"));
     core.cancel_all_of("a");
     assert_eq!(call.await, None);
 }
 
 #[tokio::test]
+async fn who_is_cut_off_at_the_end_is_told_so() {
+    let (_, core) = core(4);
+    let call = begin!(core, asked("a", 1, "wait"));
+    assert_eq!(core.cut_off(), 1);
+    let answer = call.await.expect("an answer");
+    assert!(
+        answer
+            .expect_err("an error")
+            .message
+            .contains("ended before the call did")
+    );
+    assert_eq!(core.cut_off(), 0);
+}
+
+#[tokio::test]
 async fn a_panic_is_an_answer() {
     let (_, core) = core(4);
-    let answer = core.answer(asked("a", 1, "panic"), |_| {}).await.expect("an answer");
+    let answer = core
+        .answer(asked("a", 1, "panic"), |_| {})
+        .await
+        .expect("an answer");
     assert_eq!(answer.expect_err("an error").code, INTERNAL_ERROR);
     core.notified("x", &Value::Null).await;
-    assert!(core.answer(asked("a", 2, "x"), |_| {}).await.is_some_and(|answer| answer.is_ok()));
+    assert!(
+        core.answer(asked("a", 2, "x"), |_| {})
+            .await
+            .is_some_and(|answer| answer.is_ok())
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_takes_too_long_is_answered_with_an_error() {
     let (_, core) = core(4);
-    let answer = core.answer(asked("a", 1, "long"), |_| {}).await.expect("an answer");
+    let answer = core
+        .answer(asked("a", 1, "long"), |_| {})
+        .await
+        .expect("an answer");
     assert!(answer.expect_err("an error").message.contains("60 s"));
 }
 
@@ -134,19 +178,33 @@ async fn a_call_that_takes_too_long_is_answered_with_an_error() {
 async fn so_many_run_so_many_wait_and_the_rest_is_refused() {
     let (backend, core) = core(2);
     let name = |id| if id < 2 { "wait" } else { "x" };
-    let mut calls: Vec<_> = (0..10).map(|id| Box::pin(core.answer(asked("a", id, name(id)), |_| {}))).collect();
+    let mut calls: Vec<_> = (0..10)
+        .map(|id| Box::pin(core.answer(asked("a", id, name(id)), |_| {})))
+        .collect();
     for call in &mut calls {
         assert!(call.now_or_never().is_none());
     }
-    let refused = core.answer(asked("a", 10, "x"), |_| {}).await.expect("an answer");
-    assert!(refused.expect_err("busy").message.contains("busy: 2 calls run and 8 wait"));
+    let refused = core
+        .answer(asked("a", 10, "x"), |_| {})
+        .await
+        .expect("an answer");
+    assert!(
+        refused
+            .expect_err("busy")
+            .message
+            .contains("busy: 2 calls run and 8 wait")
+    );
     for _ in 0..2 {
         backend.go.notify_one();
     }
     for call in calls {
         assert!(call.await.is_some_and(|answer| answer.is_ok()));
     }
-    assert!(core.answer(asked("a", 11, "x"), |_| {}).await.is_some_and(|answer| answer.is_ok()));
+    assert!(
+        core.answer(asked("a", 11, "x"), |_| {})
+            .await
+            .is_some_and(|answer| answer.is_ok())
+    );
 }
 
 #[tokio::test]
@@ -154,13 +212,23 @@ async fn what_belongs_to_a_request_is_told_before_its_answer() {
     let (_, core) = core(2);
     let told = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&told);
-    core.answer(asked("a", 1, "tell"), move |note| heard.lock().unwrap().push(note)).await;
+    core.answer(asked("a", 1, "tell"), move |note| {
+        heard.lock().unwrap().push(note)
+    })
+    .await;
     assert_eq!(told.lock().unwrap().len(), 1);
 }
 
 #[tokio::test]
 async fn params_that_are_no_object_are_refused() {
     let (_, core) = core(2);
-    let odd = Asked { params: json!([1]), ..asked("a", 1, "x") };
-    assert!(core.answer(odd, |_| {}).await.is_some_and(|answer| answer.is_err()));
+    let odd = Asked {
+        params: json!([1]),
+        ..asked("a", 1, "x")
+    };
+    assert!(
+        core.answer(odd, |_| {})
+            .await
+            .is_some_and(|answer| answer.is_err())
+    );
 }

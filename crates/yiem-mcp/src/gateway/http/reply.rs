@@ -117,6 +117,27 @@ impl Stream {
         }
     }
 
+    /// A stream whose answer is there already, with notifications that go before it.
+    pub(super) fn ended(
+        first: Bytes,
+        notes: mpsc::Receiver<Bytes>,
+        answer: Answer,
+        id: RequestId,
+        env: Arc<dyn Env>,
+    ) -> Self {
+        let answer = answer.map(|answer| event(&written(&id, &answer)));
+        let quiet = env.sleep(KEEP_ALIVE_EVERY);
+        Self {
+            first: Some(first),
+            notes,
+            answering: None,
+            answer,
+            id,
+            env,
+            quiet,
+        }
+    }
+
     fn next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if let Some(first) = self.first.take() {
             return Poll::Ready(Some(first));

@@ -52,7 +52,11 @@ impl Refusal {
     }
 
     pub(super) fn rpc(status: StatusCode, id: Option<RequestId>, error: JsonRpcError) -> Self {
-        Self { status, id, error: Box::new(error) }
+        Self {
+            status,
+            id,
+            error: Box::new(error),
+        }
     }
 }
 

@@ -7,7 +7,9 @@ use crate::responder::ToolServer;
 use crate::server::McpServer;
 use crate::transport::MemoryTransport;
 use std::sync::Mutex;
-use yiem_core::{CancelToken, SystemEnv, Tool, ToolContext, ToolDefinition, ToolError, ToolOutput, ValidArgs};
+use yiem_core::{
+    CancelToken, SystemEnv, Tool, ToolContext, ToolDefinition, ToolError, ToolOutput, ValidArgs,
+};
 
 struct Steps(Arc<ToolDefinition>);
 
@@ -19,7 +21,11 @@ impl Tool for Steps {
     async fn call(&self, args: ValidArgs, context: ToolContext) -> Result<ToolOutput, ToolError> {
         context.progress(json!({"progress": 1, "total": 2})).await;
         context.progress(json!({"progress": 2, "total": 2})).await;
-        Ok(ToolOutput::text(args.get("text").map(ToString::to_string).unwrap_or_default()))
+        Ok(ToolOutput::text(
+            args.get("text")
+                .map(ToString::to_string)
+                .unwrap_or_default(),
+        ))
     }
 }
 
@@ -29,9 +35,15 @@ fn relay(upstream: DialectChoice) -> Relay {
         input_schema: json!({"type": "object", "properties": {}}),
         ..ToolDefinition::default()
     };
-    let server = ToolServer::new("upstream", SystemEnv::shared()).tool(Steps(Arc::new(definition))).instructions("Be kind.");
+    let server = ToolServer::new("upstream", SystemEnv::shared())
+        .tool(Steps(Arc::new(definition)))
+        .instructions("Be kind.");
     let transport = MemoryTransport::new(Arc::new(server)).with_dialect(upstream);
-    let client = McpClient::new(McpServer::transport(transport).name("up"), SystemEnv::shared()).expect("a client");
+    let client = McpClient::new(
+        McpServer::transport(transport).name("up"),
+        SystemEnv::shared(),
+    )
+    .expect("a client");
     Relay::new(client)
 }
 
@@ -48,7 +60,11 @@ fn legacy(params: Value) -> Map<String, Value> {
     params.as_object().cloned().expect("an object")
 }
 
-async fn ask(relay: &Relay, name: &str, params: Map<String, Value>) -> (Result<Value, JsonRpcError>, Vec<Value>) {
+async fn ask(
+    relay: &Relay,
+    name: &str,
+    params: Map<String, Value>,
+) -> (Result<Value, JsonRpcError>, Vec<Value>) {
     let told = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&told);
     let caller = Caller::new(CancelToken::new(), move |note| {
@@ -61,35 +77,64 @@ async fn ask(relay: &Relay, name: &str, params: Map<String, Value>) -> (Result<V
     (answer, told)
 }
 
-const UPSTREAMS: [DialectChoice; 3] = [DialectChoice::Bare, DialectChoice::Legacy, DialectChoice::Modern];
+const UPSTREAMS: [DialectChoice; 3] = [
+    DialectChoice::Bare,
+    DialectChoice::Legacy,
+    DialectChoice::Modern,
+];
 
 #[tokio::test]
 async fn callers_of_every_era_reach_servers_of_every_era() {
     for upstream in UPSTREAMS {
         let relay = relay(upstream);
-        let (opened, _) = ask(&relay, method::INITIALIZE, legacy(json!({"protocolVersion": "2025-06-18"}))).await;
+        let (opened, _) = ask(
+            &relay,
+            method::INITIALIZE,
+            legacy(json!({"protocolVersion": "2025-06-18"})),
+        )
+        .await;
         let opened = opened.expect("opened");
         assert_eq!(opened["protocolVersion"], "2025-06-18", "{upstream:?}");
         assert_eq!(opened["capabilities"]["tools"], json!({}), "{upstream:?}");
         let (found, _) = ask(&relay, method::DISCOVER, modern(json!({}))).await;
         let found = found.expect("found");
-        assert_eq!((&found["supportedVersions"], &found["resultType"]), (&json!(["2026-07-28"]), &json!("complete")));
+        assert_eq!(
+            (&found["supportedVersions"], &found["resultType"]),
+            (&json!(["2026-07-28"]), &json!("complete"))
+        );
 
         let (old, _) = ask(&relay, method::TOOLS_LIST, legacy(json!({}))).await;
         let old = old.expect("a list");
         assert_eq!(old["tools"][0]["name"], "steps");
-        assert!(old.get("resultType").is_none() && old.get("ttlMs").is_none(), "{upstream:?}: {old}");
+        assert!(
+            old.get("resultType").is_none() && old.get("ttlMs").is_none(),
+            "{upstream:?}: {old}"
+        );
         let (new, _) = ask(&relay, method::TOOLS_LIST, modern(json!({}))).await;
         let new = new.expect("a list");
-        assert_eq!((&new["resultType"], &new["ttlMs"], &new["cacheScope"]), (&json!("complete"), &json!(0), &json!("private")));
+        assert_eq!(
+            (&new["resultType"], &new["ttlMs"], &new["cacheScope"]),
+            (&json!("complete"), &json!(0), &json!("private"))
+        );
 
         let call = json!({"name": "steps", "arguments": {"text": "hi"}});
         let (called, _) = ask(&relay, method::TOOLS_CALL, legacy(call.clone())).await;
-        assert_eq!(called.expect("called")["content"][0]["text"], "\"hi\"", "{upstream:?}");
+        assert_eq!(
+            called.expect("called")["content"][0]["text"],
+            "\"hi\"",
+            "{upstream:?}"
+        );
         let (called, told) = ask(&relay, method::TOOLS_CALL, modern(call)).await;
         assert_eq!(called.expect("called")["resultType"], "complete");
-        let steps: Vec<_> = told.iter().map(|note| (note["progress"].clone(), note["progressToken"].clone())).collect();
-        assert_eq!(steps, [(json!(1), json!("mine")), (json!(2), json!("mine"))], "{upstream:?}");
+        let steps: Vec<_> = told
+            .iter()
+            .map(|note| (note["progress"].clone(), note["progressToken"].clone()))
+            .collect();
+        assert_eq!(
+            steps,
+            [(json!(1), json!("mine")), (json!(2), json!("mine"))],
+            "{upstream:?}"
+        );
     }
 }
 
@@ -106,7 +151,11 @@ async fn what_the_server_refuses_goes_on_as_it_came() {
         let relay = relay(upstream);
         let (answer, _) = ask(&relay, method::TOOLS_CALL, legacy(json!({"name": "nope"}))).await;
         let error = answer.expect_err("unknown");
-        assert_eq!((error.code, error.message.as_str()), (-32602, "Unknown tool: nope"), "{upstream:?}");
+        assert_eq!(
+            (error.code, error.message.as_str()),
+            (-32602, "Unknown tool: nope"),
+            "{upstream:?}"
+        );
     }
 }
 
@@ -115,7 +164,11 @@ async fn what_is_not_handed_on_is_no_method() {
     let relay = relay(DialectChoice::Modern);
     for name in ["sampling/createMessage", "subscriptions/listen", "x", ""] {
         let (answer, _) = ask(&relay, name, Map::new()).await;
-        assert_eq!(answer.expect_err("no method").code, METHOD_NOT_FOUND, "{name}");
+        assert_eq!(
+            answer.expect_err("no method").code,
+            METHOD_NOT_FOUND,
+            "{name}"
+        );
     }
     // Without metadata, `server/discover` is no method of that era.
     let (answer, _) = ask(&relay, method::DISCOVER, Map::new()).await;
@@ -127,16 +180,36 @@ async fn a_modern_request_has_to_be_whole() {
     let relay = relay(DialectChoice::Bare);
     let mut params = modern(json!({}));
     params["_meta"][meta_key::PROTOCOL_VERSION] = "2031-01-01".into();
-    assert_eq!(ask(&relay, method::TOOLS_LIST, params).await.0.expect_err("version").code, -32022);
+    assert_eq!(
+        ask(&relay, method::TOOLS_LIST, params)
+            .await
+            .0
+            .expect_err("version")
+            .code,
+        -32022
+    );
     let mut params = modern(json!({}));
-    params["_meta"].as_object_mut().expect("object").remove(meta_key::CLIENT_CAPABILITIES);
-    assert_eq!(ask(&relay, method::TOOLS_LIST, params).await.0.expect_err("capabilities").code, -32602);
+    params["_meta"]
+        .as_object_mut()
+        .expect("object")
+        .remove(meta_key::CLIENT_CAPABILITIES);
+    assert_eq!(
+        ask(&relay, method::TOOLS_LIST, params)
+            .await
+            .0
+            .expect_err("capabilities")
+            .code,
+        -32602
+    );
 }
 
 #[test]
 fn a_wish_for_input_cannot_be_told_to_a_legacy_caller() {
     let wish = json!({"resultType": "input_required", "inputRequests": {}});
-    assert_eq!(adapt(wish.clone(), method::TOOLS_CALL, true), Ok(wish.clone()));
+    assert_eq!(
+        adapt(wish.clone(), method::TOOLS_CALL, true),
+        Ok(wish.clone())
+    );
     assert!(adapt(wish, method::TOOLS_CALL, false).is_err());
 }
 
@@ -144,6 +217,9 @@ fn a_wish_for_input_cannot_be_told_to_a_legacy_caller() {
 fn a_failure_on_the_way_says_which_server_and_what() {
     let error = McpError::unreachable("no NATS server at nats://h:1").at(&"up".into());
     let refusal = to_refusal(error);
-    assert!(refusal.message.contains("`up`") && refusal.message.contains("nats://h:1"), "{refusal}");
+    assert!(
+        refusal.message.contains("`up`") && refusal.message.contains("nats://h:1"),
+        "{refusal}"
+    );
     assert_eq!(refusal.data, Some(json!({"reason": "unreachable"})));
 }
