@@ -97,9 +97,13 @@ impl NatsRim {
             at = again;
         }
         while calls.join_next().await.is_some() {}
-        // Answers are written before the connection goes.
+        // Answers are written before the connection goes; draining alone can leave some of many unwritten.
+        let leaving = async {
+            let _ = at.link.client.flush().await;
+            let _ = at.link.client.drain().await;
+        };
         tokio::select! {
-            _ = at.link.client.drain() => {}
+            () = leaving => {}
             () = core.env.sleep(Duration::from_secs(2)) => {}
         }
     }

@@ -366,6 +366,7 @@ impl Transport for NatsTransport {
         let Some(open) = open else { return };
         let draining = async {
             // What was published is written before the connection goes; a broken one has nothing to write.
+            let _ = open.client().flush().await;
             let _ = open.client().drain().await;
         };
         tokio::select! {
