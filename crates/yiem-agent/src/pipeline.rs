@@ -271,6 +271,14 @@ async fn run_tool(
     context: &ToolContext,
 ) -> ToolOutput {
     let definition = tool.definition();
+    // The call's time begins when it is its turn.
+    let _permit = match select(pin!(tool.permit()), pin!(context.cancel.cancelled())).await {
+        Either::Left((permit, _)) => permit,
+        Either::Right(_) => {
+            let text = format!("The tool {} was not run: the run was aborted.", definition.name);
+            return ToolError::of_kind(ToolErrorKind::Aborted, text).into_output();
+        }
+    };
     let limit = definition.limits.time.unwrap_or(turn.config.tool_time);
     let result = match within(&turn.env, limit, tool.tool().call(args, context.clone())).await {
         Some(Ok(result)) => result,

@@ -16,7 +16,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use serde::Deserialize;
 use serde_json::Value;
-use yiem_core::{Env, JsonObject, SystemEnv};
+use yiem_core::{JsonObject, SystemEnv};
 use yiem_tools::{FunctionTool, RegisteredTool, ToolRegistry};
 
 const INPUTS: [(&str, &str); 5] = [

@@ -34,7 +34,7 @@ pub use limit::{
     ResultLimit, WHOLE_OUTPUT, WHOLE_OUTPUT_FILE, WholeOutput, cut_middle, keep_in_details,
 };
 pub use name::{ClashPolicy, MAX_NAME_CHARS};
-pub use registered::{RegisteredTool, SourceId};
+pub use registered::{CallPermit, RegisteredTool, SourceId};
 pub use registry::{
     ChangedDefinition, QuarantinedTool, RegisterError, SourceChange, ToolRegistry, ToolSnapshot,
 };

@@ -7,6 +7,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use yiem_core::{ArgsCheck, JsonObject, Tool, ToolDefinition, ToolOutput, ValidArgs};
 
 use crate::schema::{InputSchema, SchemaError, SchemaLimits};
@@ -63,6 +64,14 @@ pub struct RegisteredTool {
     args: ArgsValidator,
     output: Option<ArgsValidator>,
     warnings: Vec<String>,
+    /// How many more calls may run at once, where the tool has a limit (T-8).
+    places: Option<Arc<Semaphore>>,
+}
+
+/// The right to run one call of a tool; given back when it is dropped.
+#[derive(Debug)]
+pub struct CallPermit {
+    _place: Option<OwnedSemaphorePermit>,
 }
 
 impl RegisteredTool {
@@ -91,7 +100,9 @@ impl RegisteredTool {
                 Err(error) => return Err(error),
             },
         };
+        let most = definition.limits.concurrency;
         let mut registered = Self {
+            places: most.map(|n| Arc::new(Semaphore::new(n.clamp(1, Semaphore::MAX_PERMITS)))),
             args: ArgsValidator::from_schema(schema),
             tool,
             source,
@@ -208,6 +219,18 @@ impl RegisteredTool {
             }
         }
         self.args.check_schema(args)
+    }
+
+    /// Waits until one more call of this tool may run beside those that do (T-8
+    /// `limits.concurrency`); at once where the tool has no such limit. Dropping the future gives
+    /// up the wait, dropping the permit lets the next one run.
+    pub async fn permit(&self) -> CallPermit {
+        let place = match &self.places {
+            // It is never closed, so there is always a place in the end.
+            Some(places) => Arc::clone(places).acquire_owned().await.ok(),
+            None => None,
+        };
+        CallPermit { _place: place }
     }
 
     /// Holds a result against the output schema (T-4, in finalize). Failed results and tools

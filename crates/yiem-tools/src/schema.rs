@@ -234,22 +234,13 @@ impl InputSchema {
         &self.0.warnings
     }
 
-    /// Whether there are defaults that could be filled in.
-    #[cfg_attr(
-        not(feature = "schema"),
-        expect(dead_code, reason = "asked by the schema stage")
-    )]
-    pub(crate) fn has_defaults(&self) -> bool {
-        self.0.outline.has_defaults()
-    }
-
     /// Fills absent properties with their defaults; a default that is against its own schema is
-    /// left out. True when something was filled.
-    pub(crate) fn fill_defaults(&self, args: &mut Value) -> bool {
+    /// left out. Gives the places that were filled, as pointers.
+    pub(crate) fn fill_defaults(&self, args: &mut Value) -> Vec<String> {
         let bad = &self.0.bad_defaults;
-        self.0.outline.fill_defaults(args, &|at, _| {
-            bad.is_empty() || !bad.iter().any(|b| b == at)
-        })
+        self.0
+            .outline
+            .fill_defaults(args, &|at| bad.is_empty() || !bad.iter().any(|b| b == at))
     }
 
     /// Whether checking this value stays within the limit of steps.

@@ -1,9 +1,12 @@
 //! Limits with typed outcomes.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use expect_test::expect;
 use serde_json::json;
 use yiem_agent::Agent;
-use yiem_test::{Reply, ScriptedModel};
+use yiem_test::{PausedEnv, Reply, ScriptedModel};
 use yiem_tools::{FunctionTool, WHOLE_OUTPUT, WHOLE_OUTPUT_FILE, WholeOutput};
 
 use crate::{check, within};
@@ -442,4 +445,38 @@ async fn the_whole_of_a_cut_result_is_kept_where_it_was_asked_for() {
             _ => assert!(result.details.is_null()),
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tools_own_limit_of_calls_at_once_is_kept() {
+    let running = Arc::new(AtomicUsize::new(0));
+    let most = Arc::new(AtomicUsize::new(0));
+    let (now, peak) = (Arc::clone(&running), Arc::clone(&most));
+    let tool = FunctionTool::builder("busy")
+        .concurrency(3)
+        .typed(move |(): (), context| {
+            let (now, peak) = (Arc::clone(&now), Arc::clone(&peak));
+            async move {
+                peak.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                context.env.sleep(std::time::Duration::from_secs(1)).await;
+                now.fetch_sub(1, Ordering::SeqCst);
+                "done"
+            }
+        });
+    let calls = (1..8).fold(Reply::call("busy", json!({})), |reply, _| {
+        reply.and_call("busy", json!({}))
+    });
+    let model = ScriptedModel::new([calls.whole(), Reply::say("done")]);
+    let agent = Agent::builder(model)
+        .env(PausedEnv::shared())
+        .tool(tool)
+        .build()
+        .unwrap();
+    let outcome = within(agent.prompt("go")).await.unwrap();
+    let results = outcome
+        .transcript
+        .iter()
+        .filter(|m| m.as_tool_result().is_some());
+    assert_eq!(results.count(), 8);
+    assert_eq!(most.load(Ordering::SeqCst), 3);
 }

@@ -74,6 +74,16 @@ struct Node {
     leads_to_default: bool,
 }
 
+/// Defaults on their way into a value.
+struct Filling<'w> {
+    /// Whether the default of a place is to be filled in.
+    wanted: &'w dyn Fn(&str) -> bool,
+    path: String,
+    /// The places that were filled.
+    added: Vec<String>,
+    steps: usize,
+}
+
 /// More work than the limit allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooCostly;
@@ -131,24 +141,25 @@ impl Outline {
         self.patterns
     }
 
-    /// Whether any default could be filled in.
-    pub(crate) fn has_defaults(&self) -> bool {
-        self.has_defaults
-    }
-
     /// Puts the defaults of absent properties into `value`, wherever they surely apply.
     ///
-    /// `wanted` says of each place and default whether it is to be filled; nothing that is there
-    /// is changed. True when something was filled.
+    /// `wanted` says of each place whether it is to be filled; nothing that is there is changed.
+    /// Gives the places that were filled, as pointers.
     pub(crate) fn fill_defaults(
         &self,
         value: &mut Value,
-        wanted: &dyn Fn(&str, &Value) -> bool,
-    ) -> bool {
-        self.has_defaults && {
-            let mut steps = 20_000;
-            self.fill(0, value, &mut String::new(), wanted, &mut steps, 0)
+        wanted: &dyn Fn(&str) -> bool,
+    ) -> Vec<String> {
+        let mut filling = Filling {
+            wanted,
+            path: String::new(),
+            added: Vec::new(),
+            steps: 20_000,
+        };
+        if self.has_defaults {
+            self.fill(0, value, &mut filling, 0);
         }
+        filling.added
     }
 
     /// Every default with the place where it stands, as a pointer into the arguments; array
@@ -180,54 +191,45 @@ impl Outline {
         }
     }
 
-    fn fill(
-        &self,
-        id: Id,
-        value: &mut Value,
-        path: &mut String,
-        wanted: &dyn Fn(&str, &Value) -> bool,
-        steps: &mut usize,
-        depth: usize,
-    ) -> bool {
+    fn fill(&self, id: Id, value: &mut Value, filling: &mut Filling<'_>, depth: usize) {
         let node = &self.nodes[id];
-        if !node.leads_to_default || *steps == 0 || depth > MAX_DESCENT {
-            return false;
+        if !node.leads_to_default || filling.steps == 0 || depth > MAX_DESCENT {
+            return;
         }
-        *steps -= 1;
-        let mut filled = false;
+        filling.steps -= 1;
         for &next in &node.sure {
-            filled |= self.fill(next, value, path, wanted, steps, depth + 1);
+            self.fill(next, value, filling, depth + 1);
         }
+        let length = filling.path.len();
         match value {
             Value::Object(map) => {
                 for (name, property) in &node.properties {
-                    let length = path.len();
-                    push_segment(path, name);
                     if let Some(member) = map.get_mut(name) {
-                        filled |= self.fill(*property, member, path, wanted, steps, depth + 1);
-                    } else if let Some(default) =
-                        self.default_of(*property, 0).filter(|d| wanted(path, d))
-                    {
-                        map.insert(name.clone(), default.clone());
-                        filled = true;
+                        if self.nodes[*property].leads_to_default {
+                            push_segment(&mut filling.path, name);
+                            self.fill(*property, member, filling, depth + 1);
+                        }
+                    } else if let Some(default) = self.default_of(*property, 0) {
+                        push_segment(&mut filling.path, name);
+                        if (filling.wanted)(&filling.path) {
+                            map.insert(name.clone(), default.clone());
+                            filling.added.push(filling.path.clone());
+                        }
                     }
-                    path.truncate(length);
+                    filling.path.truncate(length);
                 }
             }
             Value::Array(elements) => {
                 for (i, element) in elements.iter_mut().enumerate() {
-                    let Some(next) = node.prefix.get(i).copied().or(node.items) else {
-                        continue;
-                    };
-                    let length = path.len();
-                    push_segment(path, &i.to_string());
-                    filled |= self.fill(next, element, path, wanted, steps, depth + 1);
-                    path.truncate(length);
+                    if let Some(next) = node.prefix.get(i).copied().or(node.items) {
+                        push_segment(&mut filling.path, &i.to_string());
+                        self.fill(next, element, filling, depth + 1);
+                        filling.path.truncate(length);
+                    }
                 }
             }
             _ => {}
         }
-        filled
     }
 
     /// The default of a property: its own, else that of the schema it refers to.

@@ -42,7 +42,7 @@ pub(super) fn accept(schema: &InputSchema, args: Value) -> Result<Value, Validat
     };
     repair.run(&mut repaired)?;
     let mut filled = repaired.clone();
-    if schema.fill_defaults(&mut filled) {
+    if !schema.fill_defaults(&mut filled).is_empty() {
         afford(schema, &filled)?;
         if validator.is_valid(&filled) {
             return Ok(filled);
@@ -84,15 +84,15 @@ fn afford(schema: &InputSchema, value: &Value) -> Result<(), ValidationError> {
 }
 
 /// Fills defaults into a valid value; if that would make it invalid, it stays as it is.
-fn with_defaults(schema: &InputSchema, args: Value) -> Value {
-    if !schema.has_defaults() {
+fn with_defaults(schema: &InputSchema, mut args: Value) -> Value {
+    let added = schema.fill_defaults(&mut args);
+    if added.is_empty() || schema.affords(&args) && schema.validator().is_valid(&args) {
         return args;
     }
-    let mut filled = args.clone();
-    let better = schema.fill_defaults(&mut filled)
-        && schema.affords(&filled)
-        && schema.validator().is_valid(&filled);
-    if better { filled } else { args }
+    for at in added.iter().rev() {
+        take_out(&mut args, at);
+    }
+    args
 }
 
 /// One complaint of the validator, as far as a change could answer it.

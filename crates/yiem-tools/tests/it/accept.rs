@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use futures_util::FutureExt;
 use serde_json::{Value, json};
 use yiem_core::{
     ArgsCheck, JsonObject, Tool, ToolContext, ToolDefinition, ToolError, ToolOutput, ValidArgs,
@@ -254,4 +255,21 @@ fn the_required_check_alone_reads_the_schema_as_the_seeds_do() {
         None
     );
     assert_eq!(validate_required_args(&object(json!({})), &json!({})), None);
+}
+
+#[tokio::test]
+async fn a_tools_own_limit_of_calls_at_once_is_kept() {
+    let limited = registered(plain_tool("free", "x", json!({})));
+    let (_a, _b) = (limited.permit().await, limited.permit().await);
+    let two = registered(
+        FunctionTool::builder("two")
+            .concurrency(2)
+            .json(json!({}), |_, _| async move { "x" }),
+    );
+    let (first, _second) = (two.permit().await, two.permit().await);
+    let third = two.permit();
+    tokio::pin!(third);
+    assert!(third.as_mut().now_or_never().is_none(), "two are running");
+    drop(first);
+    assert!(third.now_or_never().is_some(), "a place is free");
 }
