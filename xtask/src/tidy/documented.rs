@@ -21,7 +21,38 @@ pub(super) fn check(root: &Path) -> Outcome<Vec<String>> {
         &events,
         &process::read(&root.join("docs/events.md"))?,
     ));
+    let pages = crate::manifest::files_below(&root.join("docs"))?;
+    let names = pages
+        .iter()
+        .filter(|page| page.parent().is_some_and(|folder| folder.ends_with("docs")))
+        .filter_map(|page| Some(page.file_name()?.to_string_lossy().into_owned()));
+    findings.extend(index_findings(
+        &process::read(&root.join("docs/README.md"))?,
+        &names.collect::<Vec<_>>(),
+    ));
     Ok(findings)
+}
+
+/// Pages that the index does not name, and names in the index without a page.
+fn index_findings(index: &str, pages: &[String]) -> Vec<String> {
+    let rows: Vec<&str> = index
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once('`'))
+        .map(|(name, _)| name)
+        .filter(|name| name.ends_with(".md"))
+        .collect();
+    let mut findings = Vec::new();
+    for page in pages.iter().filter(|page| *page != "README.md") {
+        if !rows.contains(&page.as_str()) {
+            findings.push(format!("docs/README.md does not name {page}"));
+        }
+    }
+    for row in rows {
+        if !pages.iter().any(|page| page == row) {
+            findings.push(format!("docs/README.md names {row}, which is not there"));
+        }
+    }
+    findings
 }
 
 /// A module with all of its files.

@@ -40,3 +40,14 @@ fn an_event_without_docs_or_without_its_line_is_refused() {
         1
     );
 }
+
+#[test]
+fn a_page_that_the_index_does_not_name_and_a_name_without_a_page_are_refused() {
+    let pages = ["README.md".to_owned(), "mcp.md".to_owned()];
+    assert_eq!(index_findings("| `mcp.md` | x |\n", &pages), [""; 0]);
+    assert_eq!(index_findings("", &pages).len(), 1);
+    assert_eq!(
+        index_findings("| `mcp.md` | x |\n| `gone.md` | x |\n", &pages).len(),
+        1
+    );
+}
