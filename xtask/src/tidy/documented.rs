@@ -25,6 +25,7 @@ pub(super) fn check(root: &Path) -> Outcome<Vec<String>> {
     let names = pages
         .iter()
         .filter(|page| page.parent().is_some_and(|folder| folder.ends_with("docs")))
+        .filter(|page| page.extension().is_some_and(|e| e == "md"))
         .filter_map(|page| Some(page.file_name()?.to_string_lossy().into_owned()));
     findings.extend(index_findings(
         &process::read(&root.join("docs/README.md"))?,
