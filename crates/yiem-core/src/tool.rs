@@ -714,6 +714,13 @@ pub trait ToolCaller: Send + Sync {
     /// The call was rejected: no such tool, invalid arguments, refused by a hook, too deep.
     /// A tool's own failure is an output with `is_error`.
     async fn call_tool(&self, name: &str, args: JsonObject) -> Result<ToolOutput, ToolError>;
+
+    /// Whether a tool of that name is offered now, for a tool that would make another one of the
+    /// name. `false` also where that is not known.
+    fn offers(&self, name: &str) -> bool {
+        let _ = name;
+        false
+    }
 }
 
 /// Values of the application's own, found by their type. Cheap to clone.
