@@ -3,8 +3,8 @@
 //! Knows: which calls are under way, how many may be, how they are cancelled, that a call that panics or
 //! takes too long is answered all the same. Does not know: bytes, connections.
 
-use crate::jsonrpc::{INTERNAL_ERROR, Incoming, JsonRpcError, RequestId};
-use crate::protocol::method;
+use crate::jsonrpc::{INTERNAL_ERROR, Incoming, JsonRpcError, METHOD_NOT_FOUND, RequestId};
+use crate::protocol::{meta_key, method};
 use crate::responder::{Caller, Responder};
 use futures_util::FutureExt as _;
 use serde_json::{Map, Value};
@@ -18,6 +18,21 @@ use yiem_core::{CancelReason, CancelToken, Env, SessionId};
 
 /// How many calls may wait for each that may run.
 const WAITING_FOR_EACH: usize = 4;
+
+/// Methods that the stateless era no longer has.
+const REMOVED: [&str; 5] = [
+    method::INITIALIZE,
+    method::PING,
+    "logging/setLevel",
+    "resources/subscribe",
+    "resources/unsubscribe",
+];
+
+fn is_modern(params: &Map<String, Value>) -> bool {
+    params
+        .get("_meta")
+        .is_some_and(|meta| meta.get(meta_key::PROTOCOL_VERSION).is_some())
+}
 
 /// What the rims share.
 pub(crate) struct Core {
@@ -97,6 +112,10 @@ impl Core {
                 )));
             }
         };
+        if is_modern(&params) && REMOVED.contains(&asked.method.as_str()) {
+            let words = format!("Method not found: {}", asked.method);
+            return Some(Err(JsonRpcError::new(METHOD_NOT_FOUND, words)));
+        }
         let cancel = asked.cancel.child();
         // The handshake cannot be cancelled.
         let id = asked.id.filter(|_| asked.method != method::INITIALIZE);

@@ -4,6 +4,7 @@
 //! and when a stream, who may ask. Does not know: what a request means.
 
 mod config;
+mod marks;
 mod reply;
 mod rules;
 mod session;
@@ -23,6 +24,7 @@ use hyper::header::{ALLOW, WWW_AUTHENTICATE};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use marks::Marks;
 use reply::{Answering, Leftovers, Reply, Stream};
 use rules::{Era, Refusal};
 use serde_json::Value;
@@ -57,6 +59,7 @@ struct Desk {
     config: GatewayHttpConfig,
     core: Arc<Core>,
     sessions: Sessions,
+    marks: Marks,
     leftovers: Arc<Leftovers>,
     numbers: AtomicU64,
     /// The address is one of this machine's own, which web pages must not be led to.
@@ -77,6 +80,7 @@ impl HttpRim {
             config,
             core,
             sessions: Sessions::default(),
+            marks: Marks::default(),
             leftovers: Arc::default(),
             numbers: AtomicU64::new(0),
         };
@@ -254,6 +258,11 @@ impl Desk {
             (Some(Incoming::Request(request)), true) => {
                 if era == Era::Modern {
                     rules::check_modern_request(&head.headers, &request)?;
+                    if request.method == method::TOOLS_CALL {
+                        self.marks
+                            .check(&self.core, &head.headers, &request)
+                            .await?;
+                    }
                 }
                 Ok(self.request(request, caller).await)
             }
@@ -346,6 +355,7 @@ impl Desk {
         caller: Caller,
     ) -> Response<Reply> {
         let id = request.id.clone();
+        let lists = request.method == method::TOOLS_LIST;
         let opens = caller.era == Era::Legacy
             && request.method == method::INITIALIZE
             && self.config.sessions;
@@ -360,9 +370,15 @@ impl Desk {
                 let _ = send.try_send(reply::event(&jsonrpc::notification(&name, &params)));
             }
         };
-        let core = Arc::clone(&self.core);
+        let desk = Arc::clone(self);
         let asked = asked(request, &caller);
-        let work: BoxFuture<'static, _> = Box::pin(async move { core.answer(asked, send).await });
+        let work: BoxFuture<'static, _> = Box::pin(async move {
+            let answer = desk.core.answer(asked, send).await;
+            if lists && let Some(Ok(page)) = &answer {
+                desk.marks.learn(page);
+            }
+            answer
+        });
         // Only a modern caller says by leaving that it gives up; a legacy one's call goes on.
         let left = (caller.era == Era::Legacy).then(|| Arc::clone(&self.leftovers));
         let mut answering = Answering::new(work, left);

@@ -3,8 +3,8 @@
 //! Knows: how each era's requests and results differ, so that a caller of one reaches a server of
 //! another. Does not know: who carries them on either side.
 
-use crate::client::McpClient;
 use crate::client::relay::{Relayed, handed_on};
+use crate::client::{McpClient, McpEvent};
 use crate::dialect::{Dialect, ProtocolVersion};
 use crate::error::{McpError, McpErrorKind};
 use crate::jsonrpc::{INTERNAL_ERROR, JsonRpcError, METHOD_NOT_FOUND};
@@ -13,6 +13,8 @@ use crate::responder::{Caller, Responder, check_modern};
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::sync::broadcast::error::RecvError;
 use yiem_core::ProgressSink;
 
 /// The keys of `_meta` that belong to one connection and are not handed on.
@@ -25,11 +27,15 @@ const OFFERED: [&str; 5] = ["tools", "prompts", "resources", "completions", "log
 #[derive(Debug)]
 pub(super) struct Relay {
     client: McpClient,
+    on_their_way: AtomicUsize,
 }
 
 impl Relay {
     pub(super) fn new(client: McpClient) -> Self {
-        Self { client }
+        Self {
+            client,
+            on_their_way: AtomicUsize::new(0),
+        }
     }
 
     async fn facts(&self, caller: &Caller) -> Result<(Dialect, ServerFacts), JsonRpcError> {
@@ -126,8 +132,63 @@ impl Relay {
             cancel: caller.cancel.clone(),
             session_id: caller.session_id.clone(),
         };
-        let result = self.client.relay(relayed).await.map_err(to_refusal)?;
-        adapt(result, name, modern)
+        let result = if logs {
+            self.with_loose_logs(&caller, self.client.relay(relayed))
+                .await
+        } else {
+            self.client.relay(relayed).await
+        };
+        adapt(result.map_err(to_refusal)?, name, modern)
+    }
+}
+
+impl Relay {
+    /// Runs a request, and meanwhile tells its caller of log lines that the server tied to no request, as
+    /// servers over pipes do. With several requests on their way, nobody knows whose they are, and nobody
+    /// is told.
+    async fn with_loose_logs<T>(&self, caller: &Caller, work: impl Future<Output = T>) -> T {
+        let _counted = Counted::enter(&self.on_their_way);
+        let mut events = self.client.events();
+        let tell = |event| {
+            if let McpEvent::Log(params) = event
+                && self.on_their_way.load(Ordering::Relaxed) == 1
+            {
+                caller.notify(method::MESSAGE, params);
+            }
+        };
+        tokio::pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                event = events.recv() => match event {
+                    Ok(event) => tell(event),
+                    Err(RecvError::Lagged(_)) => {}
+                    Err(RecvError::Closed) => return work.await,
+                },
+                done = &mut work => {
+                    while let Ok(event) = events.try_recv() {
+                        tell(event);
+                    }
+                    return done;
+                }
+            }
+        }
+    }
+}
+
+/// One request on its way.
+struct Counted<'a>(&'a AtomicUsize);
+
+impl<'a> Counted<'a> {
+    fn enter(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -223,11 +284,7 @@ impl Responder for Relay {
         match name {
             method::INITIALIZE => self.initialize(&params, &caller).await,
             method::DISCOVER if modern => self.discover(&caller).await,
-            method::PING => Ok(if modern {
-                json!({"resultType": "complete"})
-            } else {
-                json!({})
-            }),
+            method::PING => Ok(json!({})),
             _ => match handed_on(name) {
                 Some(name) => self.hand_on(name, params, caller, modern).await,
                 None => Err(JsonRpcError::new(

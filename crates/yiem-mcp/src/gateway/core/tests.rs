@@ -232,3 +232,23 @@ async fn params_that_are_no_object_are_refused() {
             .is_some_and(|answer| answer.is_err())
     );
 }
+
+#[tokio::test]
+async fn what_the_stateless_era_no_longer_has_is_no_method_there() {
+    let (_, core) = core(2);
+    let meta = json!({"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}});
+    for name in REMOVED {
+        let modern = Asked {
+            params: meta.clone(),
+            ..asked("a", 1, name)
+        };
+        let answer = core.answer(modern, |_| {}).await.expect("an answer");
+        assert_eq!(answer.expect_err("gone").code, METHOD_NOT_FOUND, "{name}");
+        assert!(
+            core.answer(asked("a", 1, name), |_| {})
+                .await
+                .is_some_and(|answer| answer.is_ok()),
+            "{name}"
+        );
+    }
+}

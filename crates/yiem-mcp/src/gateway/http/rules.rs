@@ -291,7 +291,7 @@ pub(super) fn check_modern_request(
 }
 
 /// A header's value; what is not plain ASCII stands in it as `=?base64?…?=`.
-fn decoded(value: &str) -> Option<String> {
+pub(super) fn decoded(value: &str) -> Option<String> {
     match value
         .strip_prefix("=?base64?")
         .and_then(|rest| rest.strip_suffix("?="))
