@@ -63,12 +63,11 @@ impl RunSpans {
         self.model = Some(span);
     }
 
-    pub(crate) fn request(&mut self, request: &ChatRequest, info: &ModelInfo, content: bool) {
+    pub(crate) fn request(&mut self, request: &ChatRequest, content: bool) {
         let Some(span) = &self.model else { return };
         if span.is_disabled() {
             return;
         }
-        span.record("gen_ai.request.model", info.id.as_str());
         if content && let Ok(text) = serde_json::to_string(&request.messages) {
             span.record("gen_ai.input.messages", text);
         }
@@ -84,7 +83,9 @@ impl RunSpans {
                 record_usage(&span, usage);
             }
             Input::Model(ChatEvent::Message(message)) => {
-                span.record("gen_ai.response.model", message.model.as_str());
+                if !message.model.is_empty() {
+                    span.record("gen_ai.response.model", message.model.as_str());
+                }
                 span.record(
                     "gen_ai.response.finish_reasons",
                     message.stop_reason.as_str(),

@@ -55,13 +55,14 @@ async fn main() -> Result<()> {
 }
 
 async fn go() -> Result<()> {
-    let mut args = std::env::args().skip(1);
-    let base = args.next().ok_or_else(|| Error::msg("BASE_URL SCENARIO"))?;
-    let scenario = args.next().ok_or_else(|| Error::msg("BASE_URL SCENARIO"))?;
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let [base, scenario] = args.as_slice() else {
+        return Err(Error::msg("usage: peer-yiem BASE_URL SCENARIO"));
+    };
     let family = scenario.split('-').next().unwrap_or_default().to_owned();
     let stream = ["sloop", "stream", "drip", "args"].contains(&family.as_str());
     let model = OpenAiModel::builder()
-        .base_url(base)
+        .base_url(base.as_str())
         .model("mock")
         .stream(stream)
         .build()?;

@@ -46,6 +46,9 @@ struct Asking {
 impl Driver {
     pub(super) fn call_model(&mut self, attempt: u32) {
         self.turn = None;
+        // A hook or the application may have changed it since the last call.
+        let model = Arc::clone(&self.shared.lock().settings.model);
+        self.model = model;
         self.spans.model_call(self.model.info());
         let Some(asking) = self.asking(attempt) else {
             return;
@@ -88,11 +91,8 @@ impl Driver {
         for told in ready.told {
             self.handle(told);
         }
-        self.spans.request(
-            &ready.request,
-            self.model.info(),
-            self.shared.config.trace_content,
-        );
+        self.spans
+            .request(&ready.request, self.shared.config.trace_content);
         let (model, request) = (Arc::clone(&self.model), ready.request);
         self.stream = Some(
             catch_unwind(AssertUnwindSafe(|| model.stream(request)))
