@@ -173,10 +173,16 @@ fn result_type(function: &ItemFn) -> Result<&Type> {
         ReturnType::Type(_, ty) => {
             let is_result = matches!(&**ty, Type::Path(path)
                 if path.path.segments.last().is_some_and(|s| s.ident.to_string().ends_with("Result")));
+            let written = quote!(#ty).to_string();
+            if written.contains("impl ") {
+                return Err(Error::new_spanned(
+                    ty,
+                    "a tool has one type of result: write it in place of `impl Trait`",
+                ));
+            }
             if is_result {
                 return Ok(ty);
             }
-            let written = quote!(#ty).to_string();
             Err(Error::new_spanned(
                 ty,
                 format!("a tool returns a `Result`: write `-> Result<{written}>`; {advice}"),
@@ -429,6 +435,7 @@ fn deref(
         (quote!(#output), quote!(#name(#(#locals),*)))
     };
     quote! {
+        #[allow(clippy::too_many_arguments, clippy::type_complexity)]
         impl ::core::ops::Deref for #name {
             type Target = fn(#(#types),*) -> #result;
 

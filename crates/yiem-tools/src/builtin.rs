@@ -32,6 +32,6 @@ pub(crate) fn line(definition: &ToolDefinition) -> String {
 }
 
 /// A text with its line breaks and runs of spaces as single spaces: a list is one line a tool.
-fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -10,7 +10,7 @@ use yiem_core::{
     Replay, Tool, ToolContext, ToolDefinition, ToolError, ToolErrorKind, ToolOutput, ValidArgs,
 };
 
-use super::line;
+use super::{line, one_line};
 use crate::catalog::{Shared, SourceState, ToolCatalog};
 use crate::registered::SourceId;
 use crate::registry::ToolSnapshot;
@@ -88,14 +88,16 @@ impl Tool for ListTools {
         if !quarantined.is_empty() {
             text.push_str("\nNot available:");
             for tool in &quarantined {
-                text.push_str(&format!("\n- {tool}"));
+                text.push_str("\n- ");
+                text.push_str(&one_line(&tool.to_string()));
             }
         }
         let failures = failures(&catalog);
         if !failures.is_empty() {
             text.push_str("\nCould not be reached:");
             for failure in &failures {
-                text.push_str(&format!("\n- {failure}"));
+                text.push_str("\n- ");
+                text.push_str(&one_line(failure));
             }
         }
         let names: Vec<&str> = snapshot.iter().map(|t| t.name()).collect();

@@ -11,8 +11,8 @@ use yiem_core::{
     Replay, Tool, ToolContext, ToolDefinition, ToolError, ToolErrorKind, ToolOutput, ValidArgs,
 };
 
-use super::line;
 use super::list::{ListTools, added, failures, reached};
+use super::{line, one_line};
 use crate::catalog::{Shared, ToolCatalog};
 
 /// The name of [`SearchTools`].
@@ -113,7 +113,8 @@ impl Tool for SearchTools {
         if !failures.is_empty() {
             text.push_str("\nCould not be reached:");
             for failure in &failures {
-                text.push_str(&format!("\n- {failure}"));
+                text.push_str("\n- ");
+                text.push_str(&one_line(failure));
             }
         }
         let mut output = ToolOutput::text(text).with_details(json!({
