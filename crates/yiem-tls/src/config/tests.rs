@@ -20,3 +20,19 @@ fn installing_the_provider_twice_is_fine() {
     install_default_provider();
     assert!(rustls::crypto::CryptoProvider::get_default().is_some());
 }
+
+#[test]
+fn a_certificate_that_no_root_vouches_for_is_refused() {
+    use rustls::client::danger::ServerCertVerifier;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let verifier = LazyVerifier::new(provider);
+    assert!(!verifier.supported_verify_schemes().is_empty());
+    let refused = verifier.verify_server_cert(
+        &b"not a certificate".to_vec().into(),
+        &[],
+        &"localhost".try_into().unwrap(),
+        &[],
+        rustls::pki_types::UnixTime::now(),
+    );
+    assert!(refused.is_err());
+}
