@@ -311,6 +311,27 @@ mod with_schema {
     }
 
     #[test]
+    fn a_default_that_would_make_valid_arguments_invalid_is_left_out() {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "path": { "type": "string", "default": "." },
+                "url": { "type": "string" },
+                "inner": { "type": "object", "properties": { "n": { "default": 1 } } }
+            },
+            "not": { "required": ["path", "url"] }
+        });
+        assert_eq!(
+            check(schema.clone(), json!({ "url": "x", "inner": {} })),
+            Ok(json!({ "url": "x", "inner": {} }))
+        );
+        assert_eq!(
+            check(schema, json!({ "inner": {} })),
+            Ok(json!({ "inner": { "n": 1 }, "path": "." }))
+        );
+    }
+
+    #[test]
     fn a_default_against_its_own_schema_is_not_filled_in_and_told() {
         let schema = json!({
             "type": "object",
