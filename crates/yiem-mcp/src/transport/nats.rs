@@ -147,18 +147,16 @@ impl Open {
             ));
         }
         match self.codec.decode(&message.payload) {
-            Decoded::Bytes => return taken(exchange, jsonrpc::read(&message.payload)),
-            Decoded::Value(value, _) => return taken(exchange, jsonrpc::read_value(value)),
+            Decoded::Bytes => taken(exchange, jsonrpc::read(&message.payload)),
+            Decoded::Value(value, _) => taken(exchange, jsonrpc::read_value(value)),
             Decoded::Unreadable(why) => Err(McpError::unreadable(why)),
             Decoded::Link(url, _) => match fetcher {
                 Some(fetcher) => {
                     let bytes = fetcher.fetch(&url).await?;
                     // What lies there is the payload: bare, or wrapped once more.
                     match self.codec.decode(&bytes) {
-                        Decoded::Bytes => return taken(exchange, jsonrpc::read(&bytes)),
-                        Decoded::Value(value, _) => {
-                            return taken(exchange, jsonrpc::read_value(value));
-                        }
+                        Decoded::Bytes => taken(exchange, jsonrpc::read(&bytes)),
+                        Decoded::Value(value, _) => taken(exchange, jsonrpc::read_value(value)),
                         Decoded::Unreadable(why) => Err(McpError::unreadable(why)),
                         Decoded::Link(..) => {
                             Err(McpError::unreadable("a linked payload is a link again"))
