@@ -3,7 +3,9 @@
 //! Knows: the ways in which a schema is written that mean something although they are not
 //! correct. Does not know: the validator.
 
-use serde_json::{Value, json};
+use std::collections::{BTreeSet, HashSet};
+
+use serde_json::{Map, Value, json};
 
 use super::{InputSchema, SchemaError};
 use crate::validate::problem::cut;
@@ -44,19 +46,9 @@ pub(super) fn any(schema: &Value) -> Result<(Value, Vec<String>), SchemaError> {
         Value::Bool(_) => Ok((schema.clone(), Vec::new())),
         Value::Object(_) => {
             let mut schema = schema.clone();
-            let mut dropped = Vec::new();
-            drop_nulls(&mut schema, &mut dropped);
-            dropped.sort_unstable();
-            dropped.dedup();
-            let warnings = if dropped.is_empty() {
-                Vec::new()
-            } else {
-                vec![format!(
-                    "the schema has null for {}; those count as absent",
-                    dropped.join(", ")
-                )]
-            };
-            Ok((schema, warnings))
+            let mut mended = Mended::default();
+            mended.mend(&mut schema);
+            Ok((schema, mended.warnings()))
         }
         other => Err(SchemaError::NotAnObject {
             found: cut(&other.to_string(), 60),
@@ -93,35 +85,135 @@ const NAMED: [&str; 6] = [
     "properties",
 ];
 
-/// Takes out keywords that are `null` (writers in some languages write empty lists so), except
-/// where `null` is a value.
-fn drop_nulls(schema: &mut Value, dropped: &mut Vec<String>) {
-    let Value::Object(map) = schema else {
-        return;
-    };
-    map.retain(|key, value| {
-        let keep = !value.is_null() || matches!(key.as_str(), "default" | "const" | "example");
-        if !keep {
-            dropped.push(key.clone());
-        }
-        keep
-    });
-    for (key, value) in map.iter_mut() {
-        if SCHEMAS.contains(&key.as_str()) {
-            match value {
-                Value::Array(schemas) => schemas.iter_mut().for_each(|s| drop_nulls(s, dropped)),
-                schema => drop_nulls(schema, dropped),
+/// What was put right in one schema.
+#[derive(Default)]
+struct Mended {
+    /// Keywords that were `null`.
+    nulls: BTreeSet<String>,
+    /// Names that `required` listed twice.
+    twice: BTreeSet<String>,
+    /// Properties that say of themselves that they are required.
+    flagged: BTreeSet<String>,
+    /// Whether something was of the type `any`.
+    any: bool,
+}
+
+impl Mended {
+    /// Takes out keywords that are `null` (writers in some languages write empty lists so),
+    /// except where `null` is a value, and mends `required` and `type` as older habits have them.
+    fn mend(&mut self, schema: &mut Value) {
+        let Value::Object(map) = schema else {
+            return;
+        };
+        map.retain(|key, value| {
+            let keep = !value.is_null() || matches!(key.as_str(), "default" | "const" | "example");
+            if !keep {
+                self.nulls.insert(key.clone());
             }
-        } else if NAMED.contains(&key.as_str())
-            && let Value::Object(schemas) = value
-        {
-            for (_, schema) in schemas.iter_mut() {
-                if schema.is_null() {
-                    dropped.push(key.clone());
-                    *schema = json!({});
+            keep
+        });
+        if map.get("type").is_some_and(|t| t == "any") {
+            map.shift_remove("type");
+            self.any = true;
+        }
+        for (key, value) in map.iter_mut() {
+            if SCHEMAS.contains(&key.as_str()) {
+                match value {
+                    Value::Array(schemas) => schemas.iter_mut().for_each(|s| self.mend(s)),
+                    schema => self.mend(schema),
                 }
-                drop_nulls(schema, dropped);
+            } else if NAMED.contains(&key.as_str())
+                && let Value::Object(schemas) = value
+            {
+                for (_, schema) in schemas.iter_mut() {
+                    if schema.is_null() {
+                        self.nulls.insert(key.clone());
+                        *schema = json!({});
+                    }
+                    self.mend(schema);
+                }
             }
         }
+        self.mend_required(map);
+    }
+
+    /// Names listed once; draft 3's `required: true` of a property is a name in the list.
+    fn mend_required(&mut self, map: &mut Map<String, Value>) {
+        let mut flagged = Vec::new();
+        if let Some(Value::Object(properties)) = map.get_mut("properties") {
+            for (name, property) in properties.iter_mut() {
+                let flag = property.get("required").and_then(Value::as_bool);
+                if let (Some(flag), Some(property)) = (flag, property.as_object_mut()) {
+                    property.shift_remove("required");
+                    self.flagged.insert(name.clone());
+                    if flag {
+                        flagged.push(name.clone());
+                    }
+                }
+            }
+        }
+        if !flagged.is_empty() && !map.contains_key("required") {
+            map.insert("required".to_owned(), json!([]));
+        }
+        let Some(Value::Array(required)) = map.get_mut("required") else {
+            return;
+        };
+        let mut seen = HashSet::new();
+        required.retain(|name| {
+            let new = name
+                .as_str()
+                .is_none_or(|name| seen.insert(name.to_owned()));
+            if !new {
+                self.twice
+                    .insert(name.as_str().unwrap_or_default().to_owned());
+            }
+            new
+        });
+        required.extend(
+            flagged
+                .into_iter()
+                .filter(|name| seen.insert(name.clone()))
+                .map(Value::from),
+        );
+        // Draft 4 allows no empty list; in every draft it says nothing.
+        let draft4 = map
+            .get("$schema")
+            .and_then(Value::as_str)
+            .is_some_and(|s| s.contains("draft-04"));
+        if draft4
+            && map
+                .get("required")
+                .is_some_and(|r| r.as_array().is_some_and(Vec::is_empty))
+        {
+            map.shift_remove("required");
+        }
+    }
+
+    fn warnings(self) -> Vec<String> {
+        let listed =
+            |names: BTreeSet<String>| cut(&names.into_iter().collect::<Vec<_>>().join(", "), 200);
+        let mut warnings = Vec::new();
+        if !self.nulls.is_empty() {
+            warnings.push(format!(
+                "the schema has null for {}; those count as absent",
+                listed(self.nulls)
+            ));
+        }
+        if !self.twice.is_empty() {
+            warnings.push(format!(
+                "the schema's required lists {} twice",
+                listed(self.twice)
+            ));
+        }
+        if !self.flagged.is_empty() {
+            warnings.push(format!(
+                "the properties {} say themselves whether they are required; it is read as the list beside them",
+                listed(self.flagged)
+            ));
+        }
+        if self.any {
+            warnings.push("the schema has the type \"any\"; it is read as no type".to_owned());
+        }
+        warnings
     }
 }

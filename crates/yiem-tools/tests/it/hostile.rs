@@ -69,6 +69,9 @@ async fn odd_schemas_are_put_right() {
         json!({ "type": "object", "properties": { "a": { "minimum": 0, "exclusiveMinimum": true } } }),
         json!({ "$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "properties": { "a": {} } }),
         json!({ "type": "object", "properties": { "a": true, "b": false } }),
+        json!({ "type": "object", "properties": { "a": { "type": "any" } }, "required": ["a", "a"] }),
+        json!({ "type": "object", "properties": { "a": { "type": "integer", "required": true } } }),
+        json!({ "$schema": "http://json-schema.org/draft-04/schema#", "type": "object", "required": [] }),
         json!({ "$defs": { "node": { "type": "object", "properties": { "next": { "$ref": "#/$defs/node" } } } },
                 "type": "object", "properties": { "list": { "$ref": "#/$defs/node" } } }),
         json!({ "$defs": { "a": { "$ref": "#/$defs/b" }, "b": { "$ref": "#/$defs/a" } },
@@ -92,6 +95,25 @@ async fn odd_schemas_are_put_right() {
             "what the model is told is an object: {told}"
         );
     }
+}
+
+#[tokio::test]
+async fn older_ways_to_say_required_are_understood() {
+    let schema = json!({ "type": "object", "properties": {
+        "a": { "type": "string", "required": true }, "b": { "type": "string", "required": false },
+        "c": { "type": "string" } }, "required": ["c", "c"] });
+    let (mut registry, reason) = offered(&schema);
+    assert_eq!(reason, None);
+    let snapshot = registry.snapshot();
+    let tool = snapshot.get("odd").expect("it is offered");
+    assert_eq!(tool.schema().required(), ["c", "a"]);
+    assert_eq!(
+        tool.definition().input_schema["required"],
+        json!(["c", "a"])
+    );
+    assert_eq!(tool.warnings().len(), 2, "{:?}", tool.warnings());
+    let refused = accept(&mut registry, json!({})).await.unwrap_err();
+    assert_eq!(refused.1, "Missing required arguments: c, a");
 }
 
 #[test]
