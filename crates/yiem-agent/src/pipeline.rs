@@ -275,7 +275,10 @@ async fn run_tool(
     let _permit = match select(pin!(tool.permit()), pin!(context.cancel.cancelled())).await {
         Either::Left((permit, _)) => permit,
         Either::Right(_) => {
-            let text = format!("The tool {} was not run: the run was aborted.", definition.name);
+            let text = format!(
+                "The tool {} was not run: the run was aborted.",
+                definition.name
+            );
             return ToolError::of_kind(ToolErrorKind::Aborted, text).into_output();
         }
     };

@@ -1,8 +1,9 @@
-//! Test kit: a scripted model, a manual clock, tools that misbehave, transcripts, scenarios, fake
-//! servers, conformance suites.
+//! Test kit: a scripted model, cassettes of real replies, clocks, tools that misbehave, transcripts,
+//! scenarios, fake servers, conformance suites.
 //!
 //! Only ever a dev-dependency.
 
+pub mod cassette;
 pub mod clock;
 pub mod conformance;
 pub mod model;
@@ -11,6 +12,7 @@ pub mod server;
 pub mod tool;
 pub mod transcript;
 
+pub use cassette::{RecordingModel, ReplayModel};
 pub use clock::{ManualEnv, PausedEnv};
 pub use model::{Reply, ScriptedModel, check_request};
 pub use scenario::{Played, Scenario};

@@ -17,6 +17,7 @@ mod property;
 mod queues;
 mod rewind;
 mod sessions;
+mod traces;
 mod turns;
 
 use expect_test::Expect;

@@ -1,0 +1,127 @@
+//! Spans of a run (R-16), and the settings' defaults (R-17).
+
+use std::collections::BTreeMap;
+use std::fmt::{Debug, Write as _};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use expect_test::expect;
+use serde_json::json;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
+use yiem_agent::{Agent, AgentConfig, QueueMode, TerminatePolicy, ToolExecution};
+use yiem_test::{PausedEnv, Reply, ScriptedModel, tool};
+
+/// Keeps every span of the agent, with its parent and its attributes.
+#[derive(Clone, Default)]
+struct Spans(Arc<Mutex<BTreeMap<u64, (Option<u64>, String)>>>);
+
+struct Attribute<'a>(&'a mut String);
+
+impl Visit for Attribute<'_> {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        let _ = write!(self.0, " {}={value:?}", field.name());
+    }
+}
+
+impl Subscriber for Spans {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.is_span() && metadata.target().starts_with("yiem_agent")
+    }
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        let mut line = span.metadata().name().to_owned();
+        span.record(&mut Attribute(&mut line));
+        let mut spans = self.0.lock().unwrap();
+        let id = spans.len() as u64 + 1;
+        spans.insert(id, (span.parent().map(Id::into_u64), line));
+        Id::from_u64(id)
+    }
+    fn record(&self, span: &Id, values: &Record<'_>) {
+        if let Some((_, line)) = self.0.lock().unwrap().get_mut(&span.into_u64()) {
+            values.record(&mut Attribute(line));
+        }
+    }
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn event(&self, _: &Event<'_>) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+#[test]
+fn a_run_its_model_calls_and_its_tool_calls_have_spans() {
+    let spans = Spans::default();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    let sent = tracing::subscriber::with_default(spans.clone(), || {
+        runtime.block_on(async {
+            let model = ScriptedModel::new([
+                Reply::call("echo", json!({"value": "secret"})).usage(10, 2),
+                Reply::say("secret").usage(20, 3),
+            ]);
+            let agent = Agent::builder(model.clone())
+                .env(PausedEnv::shared())
+                .name("tester")
+                .tool(tool::echo())
+                .trace_context(|| vec![("traceparent".to_owned(), "00-1-2-01".to_owned())])
+                .build()
+                .unwrap();
+            agent.prompt("secret").await.unwrap();
+            model.requests()
+        })
+    });
+    assert_eq!(
+        sent[0].trace[0],
+        ("traceparent".to_owned(), "00-1-2-01".to_owned())
+    );
+    let lines: Vec<String> = spans
+        .0
+        .lock()
+        .unwrap()
+        .values()
+        .map(|(parent, line)| format!("{}{line}", if parent.is_some() { "  " } else { "" }))
+        .collect();
+    expect![[r#"
+        invoke_agent otel.kind="internal" gen_ai.operation.name="invoke_agent" gen_ai.agent.name="tester" gen_ai.conversation.id="session_1" yiem.run.id="run_1" yiem.run.end=Completed yiem.run.turns=2 gen_ai.usage.input_tokens=30 gen_ai.usage.output_tokens=5
+          chat otel.kind="client" gen_ai.operation.name="chat" gen_ai.provider.name="" gen_ai.request.model="scripted" gen_ai.response.finish_reasons="tool_calls" gen_ai.usage.input_tokens=10 gen_ai.usage.output_tokens=2
+          execute_tool otel.kind="internal" gen_ai.operation.name="execute_tool" gen_ai.tool.name="echo" gen_ai.tool.call.id="call_1" gen_ai.tool.type="function"
+          chat otel.kind="client" gen_ai.operation.name="chat" gen_ai.provider.name="" gen_ai.request.model="scripted" gen_ai.response.finish_reasons="end_turn" gen_ai.usage.input_tokens=20 gen_ai.usage.output_tokens=3"#]]
+    .assert_eq(&lines.join("\n"));
+}
+
+#[test]
+fn the_defaults_are_those_that_are_promised() {
+    let c = AgentConfig::default();
+    assert_eq!((c.limits.turns, c.limits.tool_calls), (50, None));
+    assert_eq!(
+        (c.limits.identical_calls_warn, c.limits.identical_calls_stop),
+        (3, 6)
+    );
+    assert_eq!(
+        (c.limits.tokens, c.limits.cost, c.limits.wall_time),
+        (None, None, None)
+    );
+    assert_eq!(
+        (c.tool_time, c.result_bytes),
+        (Duration::from_secs(120), 64 * 1024)
+    );
+    assert_eq!((c.max_parallel, c.grace), (64, Duration::from_secs(5)));
+    assert_eq!(c.stop_deadline, Duration::from_secs(30));
+    assert_eq!(
+        (c.retry.retries, c.retry.base),
+        (4, Duration::from_millis(500))
+    );
+    assert_eq!(c.retry.max_wait, Duration::from_secs(60));
+    assert_eq!((c.output_repairs, c.listener_buffer), (2, 1024));
+    assert_eq!(
+        (c.steering_mode, c.follow_up_mode),
+        (QueueMode::All, QueueMode::OneAtATime)
+    );
+    assert_eq!(
+        (c.tool_execution, c.terminate),
+        (ToolExecution::Parallel, TerminatePolicy::Any)
+    );
+}
