@@ -12,19 +12,24 @@ use proc_macro::TokenStream;
 
 /// Makes a tool of an `async fn` (T-2).
 ///
-/// ```ignore
+/// ```
+/// use yiem_core::{Result, ToolContext};
+/// use yiem_tools::tool;
+///
 /// /// Current weather of a city.
 /// #[tool(timeout = "20s")]
 /// async fn get_weather(
 ///     /// Name of the city, in English.
 ///     city: String,
 ///     /// How many days ahead.
-///     #[arg(default = 3)] days: u8,
-///     units: Option<Units>,
+///     #[arg(default = 3)]
+///     days: u8,
+///     units: Option<String>,
 ///     context: ToolContext,
 /// ) -> Result<String> {
 ///     context.progress("asking").await;
-///     Ok(format!("Weather in {city}: Sunny, 22°C"))
+///     let units = units.as_deref().unwrap_or("celsius");
+///     Ok(format!("Weather in {city} in {days} days: sunny, 22° {units}"))
 /// }
 /// ```
 ///
