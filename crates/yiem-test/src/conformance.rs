@@ -3,3 +3,4 @@
 //! Knows: the promises. Does not know: the implementors.
 
 pub mod chat_model;
+pub mod tool_source;

@@ -29,12 +29,15 @@ struct Inner {
     state: Mutex<State>,
 }
 
+/// Answers whatever it is asked.
+type Answer = dyn Fn(&ChatRequest) -> Reply + Send + Sync;
+
 #[derive(Default)]
 struct State {
     replies: VecDeque<Reply>,
     requests: Vec<ChatRequest>,
     breaches: Vec<String>,
-    fallback: Option<Arc<dyn Fn(&ChatRequest) -> Reply + Send + Sync>>,
+    fallback: Option<Arc<Answer>>,
 }
 
 impl ScriptedModel {

@@ -110,8 +110,10 @@ async fn all_events() -> Vec<AgentEvent> {
         }
     }
     within(agent.wait_idle()).await;
-    let all = events.lock().unwrap().clone();
-    all
+    Arc::try_unwrap(events).map_or_else(
+        |shared| shared.lock().unwrap().clone(),
+        |own| own.into_inner().unwrap(),
+    )
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,6 +3,12 @@
 //! A test is a sentence: a script in, a transcript out. The names of agent loop scenarios that are
 //! known by a number begin with it (`l04_…`, `q01_…`).
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail the test")]
+#![expect(
+    clippy::collapsible_match,
+    reason = "the grammar of events reads better arm by arm"
+)]
+
 mod abort;
 mod api;
 mod calls;

@@ -85,7 +85,7 @@ fn script(seed: u64) -> Vec<String> {
             let act = match r.below(8) {
                 0 | 1 => format!("steer \"steer {n}.{m}\""),
                 2 | 3 => format!("follow-up \"follow {n}.{m}\""),
-                4 | 5 | 6 => "abort".to_owned(),
+                4..=6 => "abort".to_owned(),
                 _ if r.one_in(3) => "stop".to_owned(),
                 _ => "clear".to_owned(),
             };

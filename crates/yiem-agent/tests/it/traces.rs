@@ -15,7 +15,10 @@ use yiem_test::{PausedEnv, Reply, ScriptedModel, tool};
 
 /// Keeps every span of the agent, with its parent and its attributes.
 #[derive(Clone, Default)]
-struct Spans(Arc<Mutex<BTreeMap<u64, (Option<u64>, String)>>>);
+struct Spans(Arc<Mutex<Lines>>);
+
+/// By number: the parent's number, the line.
+type Lines = BTreeMap<u64, (Option<u64>, String)>;
 
 struct Attribute<'a>(&'a mut String);
 
