@@ -59,7 +59,7 @@ struct Desk {
     config: GatewayHttpConfig,
     core: Arc<Core>,
     sessions: Sessions,
-    marks: Marks,
+    marks: Arc<Marks>,
     leftovers: Arc<Leftovers>,
     numbers: AtomicU64,
     /// The address is one of this machine's own, which web pages must not be led to.
@@ -80,7 +80,7 @@ impl HttpRim {
             config,
             core,
             sessions: Sessions::default(),
-            marks: Marks::default(),
+            marks: Arc::default(),
             leftovers: Arc::default(),
             numbers: AtomicU64::new(0),
         };
@@ -370,12 +370,13 @@ impl Desk {
                 let _ = send.try_send(reply::event(&jsonrpc::notification(&name, &params)));
             }
         };
-        let desk = Arc::clone(self);
+        // Not the desk: it owns the leftovers, of which this may become one.
+        let (core, marks) = (Arc::clone(&self.core), Arc::clone(&self.marks));
         let asked = asked(request, &caller);
         let work: BoxFuture<'static, _> = Box::pin(async move {
-            let answer = desk.core.answer(asked, send).await;
+            let answer = core.answer(asked, send).await;
             if lists && let Some(Ok(page)) = &answer {
-                desk.marks.learn(page);
+                marks.learn(page);
             }
             answer
         });

@@ -6,6 +6,7 @@
 mod codec;
 mod config;
 mod fault;
+mod inbox;
 mod link;
 mod subject;
 
@@ -20,10 +21,10 @@ pub use subject::{SubjectStyle, Subjects};
 use super::{Exchange, Inbox, Notice, Transport, TransportProfile};
 use crate::error::{McpError, McpErrorKind};
 use crate::jsonrpc::{self, Answer, AnswerOutcome, JsonRpcError, RequestId};
-use async_nats::{Client, Message, PublishErrorKind, StatusCode, Subscriber};
+use async_nats::{Client, Message, PublishErrorKind, StatusCode};
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures_util::StreamExt as _;
+use inbox::{AnswerInbox, Waiting};
 use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -55,7 +56,7 @@ struct Open {
     subjects: Subjects,
     codec: Codec,
     /// Under which the answers of this connection come.
-    inbox: String,
+    answers: AnswerInbox,
 }
 
 impl NatsTransport {
@@ -81,10 +82,6 @@ impl NatsTransport {
 }
 
 impl Open {
-    fn reply_subject(&self, id: &RequestId) -> String {
-        format!("{}.{}", self.inbox, reply_token(id))
-    }
-
     fn client(&self) -> &Client {
         &self.link.client
     }
@@ -92,7 +89,7 @@ impl Open {
     /// Waits for messages on the way back until one of them ends the exchange.
     async fn answer(
         &self,
-        answers: &mut Subscriber,
+        answers: &mut Waiting,
         exchange: &Exchange,
         fetcher: Option<&Arc<dyn PayloadFetcher>>,
         env: &Arc<dyn Env>,
@@ -233,6 +230,13 @@ fn reply_token(id: &RequestId) -> String {
     }
 }
 
+fn closed(error: &(dyn std::error::Error + 'static)) -> McpError {
+    McpError::not_sent(format!(
+        "the connection to the NATS server is closed: {}",
+        fault::innermost(error)
+    ))
+}
+
 async fn publish(
     open: &Open,
     subject: &str,
@@ -251,10 +255,7 @@ async fn publish(
             fault::too_large("the request", size, open.client().max_payload())
         }
         PublishErrorKind::InvalidSubject => McpError::config(error.to_string()),
-        _ => McpError::not_sent(format!(
-            "the connection to the NATS server is closed: {}",
-            fault::innermost(&error)
-        )),
+        _ => closed(&error),
     })
 }
 
@@ -269,7 +270,10 @@ impl Transport for NatsTransport {
     }
 
     async fn open(&self, inbox: Inbox) -> Result<(), McpError> {
-        let usable = self.slot().clone().filter(|open| open.link.is_usable());
+        let usable = self
+            .slot()
+            .clone()
+            .filter(|open| open.link.is_usable() && open.answers.is_open());
         let open = match usable {
             Some(open) => open,
             None => {
@@ -286,11 +290,17 @@ impl Transport for NatsTransport {
                     broker.as_deref().unwrap_or_default(),
                 );
                 let inbox = link.client.new_inbox();
+                let messages = link
+                    .client
+                    .subscribe(format!("{inbox}.*"))
+                    .await
+                    .map_err(|error| closed(&error))?;
+                let answers = AnswerInbox::new(inbox, messages);
                 let open = Arc::new(Open {
                     link,
                     subjects,
                     codec,
-                    inbox,
+                    answers,
                 });
                 *self.slot() = Some(Arc::clone(&open));
                 open
@@ -307,17 +317,12 @@ impl Transport for NatsTransport {
             .codec
             .encode(&exchange.method, exchange.body(), &subject);
         open.link.check_size("the request", body.len())?;
-        let reply = open.reply_subject(&exchange.id);
-        let mut answers = open
-            .client()
-            .subscribe(reply.clone())
-            .await
-            .map_err(|error| {
-                McpError::not_sent(format!(
-                    "the connection to the NATS server is closed: {}",
-                    fault::innermost(&error)
-                ))
-            })?;
+        let Some(mut answers) = open.answers.wait(reply_token(&exchange.id)) else {
+            return Err(McpError::not_sent(
+                "the connection to the NATS server is closed",
+            ));
+        };
+        let reply = open.answers.reply(&answers.token);
         let connects = open.link.health.connects();
         let body = Bytes::from(body);
         let mut last_try = false;
@@ -348,7 +353,8 @@ impl Transport for NatsTransport {
         let subject = open.subjects.of(&notice.method);
         let body = open.codec.encode(&notice.method, notice.body(), &subject);
         // A cancellation carries the reply subject of its request: ids alone are not unique among clients.
-        let reply = request_named_in(&notice.params).map(|id| open.reply_subject(&id));
+        let reply =
+            request_named_in(&notice.params).map(|id| open.answers.reply(&reply_token(&id)));
         publish(&open, &subject, reply, body.into()).await
     }
 
@@ -356,7 +362,7 @@ impl Transport for NatsTransport {
         let open = self.slot().clone()?;
         open.link
             .health
-            .trouble(&open.subjects.of(method), &open.inbox, waited)
+            .trouble(&open.subjects.of(method), open.answers.subject(), waited)
     }
 
     async fn close(&self) {

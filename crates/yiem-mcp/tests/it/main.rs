@@ -3,4 +3,6 @@
 #[cfg(feature = "gateway")]
 mod gateway;
 mod in_process;
+#[cfg(all(feature = "gateway", feature = "nats"))]
+mod nats;
 mod stdio;
