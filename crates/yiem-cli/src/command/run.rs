@@ -65,7 +65,7 @@ fn prompt(words: &[String]) -> Result<String, Failure> {
 /// Who is told of the run: a person, or a program that reads JSON lines.
 enum Teller {
     Person {
-        show: Show<io::Stdout, io::Stderr>,
+        show: Box<Show<io::Stdout, io::Stderr>>,
         watch: Watch,
     },
     Program {
@@ -102,7 +102,7 @@ impl Teller {
             },
         };
         Self::Person {
-            show: Show::new(out, err, config),
+            show: Box::new(Show::new(out, err, config)),
             watch: Watch::default(),
         }
     }

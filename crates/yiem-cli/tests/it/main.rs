@@ -1,5 +1,10 @@
 //! The command as people call it: the real binary, against small servers on loopback.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "the helpers of tests stand outside of test functions"
+)]
+
 mod chat;
 mod command;
 mod demonstration;
