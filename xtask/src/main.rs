@@ -44,7 +44,7 @@ cargo xtask COMMAND
   conformance [MATCH] the MCP conformance suite
   soak [PACKAGE…]     the long property runs; with --mutations [NAME…] instead: every
                       committed mutation is caught by a test
-  bench [PACKAGE…]    the benches
+  bench [PACKAGE…]    the benches, and the agent loop beside its floor (`bench peers` alone)
   build-cost          what the smallest agent with MCP and TLS costs to build (P-5)
 ";
 

@@ -188,8 +188,12 @@ pub(crate) fn soak(rest: &[&str]) -> Outcome {
     process::run(command.env("YIEM_CASES", cases))
 }
 
-/// `cargo xtask bench [PACKAGE…]`: every bench target of the workspace, one after another.
+/// `cargo xtask bench [PACKAGE… | peers ARGS…]`: every bench target of the workspace, one after
+/// another, then the agent loop beside its floor.
 pub(crate) fn bench(rest: &[&str]) -> Outcome {
+    if let Some((&"peers", arguments)) = rest.split_first() {
+        return bench_peers(arguments);
+    }
     for package in manifest::packages(&manifest::root())? {
         if !rest.is_empty() && !rest.contains(&package.name.as_str()) {
             continue;
@@ -212,7 +216,37 @@ pub(crate) fn bench(rest: &[&str]) -> Outcome {
             process::run(command.arg(name))?;
         }
     }
+    if rest.is_empty() {
+        bench_peers(&[])?;
+    }
     Ok(())
+}
+
+/// The agent loop beside a bare loop (P-1), from the workspace `benches/peers`: first with a
+/// server that checks every request, then for the table. Arguments go to its runner.
+fn bench_peers(arguments: &[&str]) -> Outcome {
+    let target = process::target_folder()?.join("peers");
+    let mut build = process::cargo(&[
+        "build",
+        "--release",
+        "--manifest-path",
+        "benches/peers/Cargo.toml",
+    ]);
+    process::run(build.env("CARGO_TARGET_DIR", &target))?;
+    let binaries = target.join("release");
+    let runner = binaries.join("peer-runner");
+    let run =
+        |arguments: &[&str]| process::run(Command::new(&runner).arg(&binaries).args(arguments));
+    if !arguments.is_empty() {
+        return run(arguments);
+    }
+    run(&["--audit"])?;
+    run(&["--reps", "5"])?;
+    if process::first_available(&["valgrind"]).is_none() {
+        println!("instructions are not counted: valgrind is not installed");
+        return Ok(());
+    }
+    run(&["--instructions", "--gate"])
 }
 
 fn has_nextest() -> bool {

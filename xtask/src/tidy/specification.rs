@@ -198,7 +198,7 @@ fn findings(page: &str, known: &Known, is_file: &dyn Fn(&str) -> bool) -> Vec<St
             findings.push(format!("{at}: a row names an item and a test"));
         }
         for item in names(row.item) {
-            let is_there = known.has_item(item) || (item.contains('/') && is_file(item));
+            let is_there = known.has_item(item) || (item.contains(['/', '.']) && is_file(item));
             if !is_there {
                 findings.push(format!("{at}: there is no item {item}"));
             }
