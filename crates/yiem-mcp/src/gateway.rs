@@ -125,7 +125,7 @@ impl GatewayBuilder {
     }
 
     /// Listens at the subject of that configuration. Gateways of one `queue` share the load: each request
-    /// goes to one of them.
+    /// goes to one of them. Without a name the group is `yiem`.
     #[cfg(feature = "nats")]
     #[must_use]
     pub fn nats(mut self, config: NatsConfig, queue: Option<String>) -> Self {

@@ -24,13 +24,15 @@ use yiem_core::CancelToken;
 const NOTIFICATIONS_WAITING: usize = 256;
 /// How long the broker may take to confirm the subscriptions.
 const CONFIRMATION: Duration = Duration::from_secs(5);
+/// The queue group of gateways that were given none: two at one subject must not both answer.
+const GROUP: &str = "yiem";
 /// The longest pause between two tries to connect again.
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// A gateway at one subject.
 pub(super) struct NatsRim {
     config: NatsConfig,
-    queue: Option<String>,
+    queue: String,
     core: Arc<Core>,
     subjects: Subjects,
     at: At,
@@ -51,7 +53,8 @@ impl NatsRim {
         core: Arc<Core>,
     ) -> Result<Self, McpError> {
         let subjects = config.subjects()?;
-        let at = At::connect(&config, queue.as_deref(), &subjects, &core).await?;
+        let queue = queue.unwrap_or_else(|| GROUP.to_owned());
+        let at = At::connect(&config, &queue, &subjects, &core).await?;
         Ok(Self {
             config,
             queue,
@@ -89,7 +92,7 @@ impl NatsRim {
             }
             tracing::warn!(servers = %broker, "the gateway's connection to NATS is gone; it connects again");
             let Some(again) = stop
-                .run_until_cancelled(At::again(&config, queue.as_deref(), &subjects, &core))
+                .run_until_cancelled(At::again(&config, &queue, &subjects, &core))
                 .await
             else {
                 break;
@@ -112,7 +115,7 @@ impl NatsRim {
 impl At {
     async fn connect(
         config: &NatsConfig,
-        queue: Option<&str>,
+        queue: &str,
         subjects: &Subjects,
         core: &Core,
     ) -> Result<Self, McpError> {
@@ -120,23 +123,16 @@ impl At {
         let subject = subjects.for_requests();
         let closed =
             |_| McpError::unreachable("the connection to the NATS server was closed at once");
-        let requests = match queue {
-            Some(queue) if queue.is_empty() || queue.chars().any(char::is_whitespace) => {
-                return Err(McpError::config(format!(
-                    "`{queue}` is no name for a queue group on NATS"
-                )));
-            }
-            Some(queue) => link
-                .client
-                .queue_subscribe(subject.clone(), queue.to_owned())
-                .await
-                .map_err(closed)?,
-            None => link
-                .client
-                .subscribe(subject.clone())
-                .await
-                .map_err(closed)?,
-        };
+        if queue.is_empty() || queue.chars().any(char::is_whitespace) {
+            return Err(McpError::config(format!(
+                "`{queue}` is no name for a queue group on NATS"
+            )));
+        }
+        let requests = link
+            .client
+            .queue_subscribe(subject.clone(), queue.to_owned())
+            .await
+            .map_err(closed)?;
         let gossip = link
             .client
             .subscribe(subjects.for_gossip())
@@ -177,12 +173,7 @@ impl At {
         Ok(())
     }
 
-    async fn again(
-        config: &NatsConfig,
-        queue: Option<&str>,
-        subjects: &Subjects,
-        core: &Core,
-    ) -> Self {
+    async fn again(config: &NatsConfig, queue: &str, subjects: &Subjects, core: &Core) -> Self {
         let mut pause = Duration::from_millis(100);
         loop {
             match Self::connect(config, queue, subjects, core).await {
