@@ -2,6 +2,7 @@
 
 mod nested;
 mod self_tooling;
+mod source;
 
 use std::path::Path;
 
