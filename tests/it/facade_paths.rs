@@ -1,6 +1,6 @@
 //! The facade: every promised path is there, and every name of core and agent stands at its root.
 
-#![allow(
+#![expect(
     unused_imports,
     reason = "that these paths can be named is what is tested"
 )]
