@@ -406,8 +406,14 @@ async fn a_gateway_that_may_not_listen_says_so_at_its_start() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mcp-gateway"));
     let gateway = RunningServer::start(command.args(["--nats", &url, "g"]));
     until("it says so", || {
-        assert!(!gateway.last_lines().contains("ready"), "{}", gateway.last_lines());
-        gateway.last_lines().contains("does not let the gateway listen on mcp.g")
+        assert!(
+            !gateway.last_lines().contains("ready"),
+            "{}",
+            gateway.last_lines()
+        );
+        gateway
+            .last_lines()
+            .contains("does not let the gateway listen on mcp.g")
     })
     .await;
 }

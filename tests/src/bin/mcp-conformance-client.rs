@@ -4,6 +4,8 @@
 //! `MCP_CONFORMANCE_CONTEXT` may hold the calls to make. Beyond these it is what any program would be:
 //! it connects, lists what there is, and uses each of it.
 
+#![expect(clippy::print_stderr, reason = "the suite shows what a client says")]
+
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 use std::sync::Arc;

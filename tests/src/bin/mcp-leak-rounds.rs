@@ -3,6 +3,12 @@
 //! Arguments: the number of rounds, the address of an HTTP server, and the command of a server process
 //! with its script. A process of its own, so that nothing else opens files or starts threads in it.
 
+#![expect(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "the test reads what it says"
+)]
+
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::Duration;
