@@ -361,11 +361,11 @@ async fn a_legacy_servers_own_requests_are_answered() {
         .build()
         .unwrap();
     let outcome = agent.prompt("go").await.unwrap();
-    let text = outcome.messages().filter_map(|message| match &**message {
+    let mut text = outcome.messages().filter_map(|message| match &**message {
         Message::ToolResult(result) => Some(result.content[0].to_plain_text()),
         _ => None,
     });
-    let seen: Vec<Value> = serde_json::from_str(&text.last().unwrap()).unwrap();
+    let seen: Vec<Value> = serde_json::from_str(&text.next_back().unwrap()).unwrap();
     let answer = |id: Value| {
         seen.iter()
             .find(|message| message["id"] == id && message.get("method").is_none())
