@@ -8,6 +8,7 @@ use crate::error::{McpError, McpErrorKind};
 use crate::jsonrpc::{AnswerOutcome, Incoming, RequestId};
 use crate::protocol::{meta_key, method};
 use crate::transport::{CancelStyle, Exchange, Inbox, Notice, Receiver};
+use futures_util::FutureExt as _;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -232,10 +233,18 @@ impl Drop for Leaving<'_> {
         params.insert("reason".into(), self.reason.into());
         let notice = Notice::new(method::CANCELLED, params, self.dialect);
         let transport = Arc::clone(&self.client.transport);
+        if tokio::runtime::Handle::try_current().is_err() {
+            return;
+        }
+        let mut telling = Box::pin(async move { transport.notify(notice).await });
+        // Tried once in place, so that it goes out before whatever is sent next.
+        if (&mut telling).now_or_never().is_some() {
+            return;
+        }
         let too_long = self.client.env.sleep(CANCEL_NOTICE_TIME);
         self.client.tasks.spawn(async move {
             tokio::select! {
-                _ = transport.notify(notice) => {}
+                _ = telling => {}
                 () = too_long => {}
             }
         });

@@ -76,15 +76,31 @@ async fn dropping_the_client_leaves_no_process_of_the_group() {
     let script = format!("trap '' TERM HUP; sleep 1000 & {SERVER}");
     let client = client(&script);
     let pid: i32 = text(&client, "pid").await.unwrap().parse().unwrap();
+    let group: i32 = stat_field(pid, 2).expect("the group of a running process");
+    assert!(
+        group_members(group) >= 3,
+        "the server, its child, and the watcher"
+    );
     drop(client);
     let gone = async {
-        while group_members(pid) > 0 {
+        while group_members(group) > 0 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
     tokio::time::timeout(Duration::from_secs(5), gone)
         .await
         .expect("the group is gone");
+}
+
+/// A field of a process's stat, counted from its state.
+fn stat_field(pid: i32, at: usize) -> Option<i32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit(')')
+        .next()?
+        .split_whitespace()
+        .nth(at)?
+        .parse()
+        .ok()
 }
 
 /// How many processes of a group are alive.

@@ -25,6 +25,8 @@ const EOF_GRACE: Duration = Duration::from_secs(2);
 const TERM_GRACE: Duration = Duration::from_secs(1);
 /// How long the pipes of a process that has ended are still read: a child of its own may hold them.
 const PIPE_GRACE: Duration = Duration::from_millis(300);
+/// How much is read at once, at least.
+const READ_SIZE: usize = 16 << 10;
 /// How much of its standard error is kept.
 const LAST_WORDS: usize = 4096;
 /// How much of it stands in an error.
@@ -79,12 +81,13 @@ impl Running {
         inbox: Inbox,
         env: Arc<dyn Env>,
     ) -> Result<Self, McpError> {
-        let mut child = spawn(config)?;
-        let id = child
-            .id()
-            .and_then(|id| i32::try_from(id).ok())
-            .map(Pid::from_raw);
-        let group = Arc::new(Group { id: Mutex::new(id) });
+        // The watcher is there before the server: at no moment is the server without one.
+        let watcher = spawn_watcher().ok();
+        let leader = watcher.as_ref().and_then(Child::id).and_then(pid);
+        let mut child = spawn(config, leader)?;
+        let group = Arc::new(Group {
+            id: Mutex::new(leader.or_else(|| child.id().and_then(pid))),
+        });
         let (stdin, stdout, stderr) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
@@ -104,7 +107,6 @@ impl Running {
             config.max_message,
             Arc::clone(&env),
         ));
-        let watcher = id.and_then(|id| spawn_watcher(id).ok());
         let words = Arc::new(Words::default());
         let (ended_sender, ended) = watch::channel(false);
         let mut tasks = JoinSet::new();
@@ -164,7 +166,12 @@ impl Running {
     }
 }
 
-fn spawn(config: &StdioConfig) -> Result<Child, McpError> {
+fn pid(id: u32) -> Option<Pid> {
+    i32::try_from(id).ok().map(Pid::from_raw)
+}
+
+/// Starts the server, in the group of that leader or in one of its own.
+fn spawn(config: &StdioConfig, leader: Option<Pid>) -> Result<Child, McpError> {
     if let Some(directory) = &config.cwd
         && !directory.is_dir()
     {
@@ -181,7 +188,7 @@ fn spawn(config: &StdioConfig) -> Result<Child, McpError> {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .process_group(0)
+        .process_group(leader.map_or(0, Pid::as_raw))
         .kill_on_drop(true);
     for name in &config.inherited {
         if let Some(value) = std::env::var_os(name) {
@@ -214,18 +221,17 @@ fn spawn(config: &StdioConfig) -> Result<Child, McpError> {
     })
 }
 
-/// A tiny process in the server's group that waits for the end of its input, which comes when this
+/// A tiny process that leads the server's group and waits for the end of its input, which comes when this
 /// process is gone, however it went; then it gives the server two seconds and kills the group.
-fn spawn_watcher(group: Pid) -> io::Result<Child> {
+fn spawn_watcher() -> io::Result<Child> {
     Command::new("/bin/sh")
-        .arg("-c")
-        .arg(format!("read _; sleep 2; kill -9 -{group}"))
+        .args(["-c", "read _; sleep 2; kill -9 0"])
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
-        .process_group(group.as_raw())
+        .process_group(0)
         .kill_on_drop(true)
         .spawn()
 }
@@ -306,6 +312,8 @@ fn how_it_ended(status: Option<ExitStatus>) -> String {
 async fn read_lines(mut stdout: impl AsyncRead + Unpin + Send, cap: usize, link: &Link) {
     let mut lines = LineReader::new(cap);
     loop {
+        // Room for a whole answer: a read that fills its buffer has to be followed by another.
+        lines.buffer().reserve(READ_SIZE);
         match stdout.read_buf(lines.buffer()).await {
             Ok(0) | Err(_) => break,
             Ok(_) => {
