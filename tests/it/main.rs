@@ -6,4 +6,5 @@ mod facade_paths;
 mod mcp_client;
 mod mcp_faults;
 mod mcp_leaks;
+mod mcp_transports;
 mod tool_source;

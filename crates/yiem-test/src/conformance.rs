@@ -4,3 +4,4 @@
 
 pub mod chat_model;
 pub mod tool_source;
+pub mod transport;

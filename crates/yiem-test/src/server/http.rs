@@ -1,6 +1,6 @@
 //! A fake server behind an HTTP address on loopback, written byte by byte.
 
-use super::script::{Act, FakeMcpServer, Play, fill, reply, text_result};
+use super::script::{Act, FakeMcpServer, Play, argument_text, fill, reply, text_result};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -163,6 +163,7 @@ async fn answer(stream: &mut TcpStream, acts: &[Act], message: &Value, seen: &[V
                 message,
                 &text_result(&std::process::id().to_string()),
             )),
+            Act::Echo => ok_json(&reply(message, &text_result(argument_text(message)))),
             Act::Raw(text) => ok_json(&fill(text, message)),
             Act::Flood(times, text) => fill(text, message).repeat(*times),
             Act::Huge(size) => ok_json(&reply(message, &text_result(&"x".repeat(*size)))),

@@ -50,6 +50,8 @@ pub enum Act {
     Seen,
     /// Answers with its own process id, as the text of a tool result.
     Pid,
+    /// Answers with the text of the request's argument `text`.
+    Echo,
     /// Writes this text: a line over a pipe, the whole body of a response over HTTP.
     Raw(String),
     /// Writes this text many times.
@@ -255,6 +257,13 @@ pub(super) fn fill(text: &str, message: &Value) -> String {
 /// An answer with a result, as the protocol has it.
 pub(super) fn reply(message: &Value, result: &Value) -> String {
     json!({"jsonrpc": "2.0", "id": message["id"], "result": result}).to_string()
+}
+
+/// The text of a call's argument `text`.
+pub(super) fn argument_text(message: &Value) -> &str {
+    message["params"]["arguments"]["text"]
+        .as_str()
+        .unwrap_or_default()
 }
 
 /// A tool result of one text.

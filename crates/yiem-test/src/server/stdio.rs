@@ -1,6 +1,6 @@
 //! A fake server on standard input and output; run as a process of its own.
 
-use super::script::{Act, FakeMcpServer, Play, fill, reply, text_result};
+use super::script::{Act, FakeMcpServer, Play, argument_text, fill, reply, text_result};
 use base64::Engine as _;
 use serde_json::Value;
 use std::io::{BufRead as _, Write as _};
@@ -50,6 +50,7 @@ impl Server {
                 message,
                 &text_result(&std::process::id().to_string()),
             )),
+            Act::Echo => self.line(&reply(message, &text_result(argument_text(message)))),
             Act::Raw(text) => self.line(&fill(text, message)),
             Act::Flood(times, text) => {
                 for _ in 0..*times {
@@ -80,9 +81,7 @@ impl Server {
                 self.gathered.push(message.clone());
                 if self.gathered.len() == *count {
                     for message in std::mem::take(&mut self.gathered).iter().rev() {
-                        let text = message["params"]["arguments"]["text"]
-                            .as_str()
-                            .unwrap_or_default();
+                        let text = argument_text(message);
                         self.line(&reply(message, &text_result(text)));
                     }
                 }
