@@ -1,5 +1,7 @@
 //! Starts the MCP servers of a configuration, given as JSON in the first argument, and waits to be killed.
 
+#![expect(clippy::print_stderr, reason = "a program of the tests says why it ends")]
+
 use std::process::ExitCode;
 use yiem_core::SystemEnv;
 use yiem_mcp::{McpClient, McpConfig};
