@@ -89,6 +89,8 @@ fn read_text(path: &Path, most_bytes: usize) -> Result<String, String> {
 pub(crate) enum PutError {
     /// A file of that name is there already, in this or another spelling.
     Exists(String),
+    /// A tool that stands elsewhere has the name.
+    Taken,
     /// The file, or the folder, is a symbolic link.
     Link(PathBuf),
     /// The system refused.

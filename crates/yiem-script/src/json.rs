@@ -26,9 +26,11 @@ fn without_lone_surrogates(text: &str) -> Cow<'_, str> {
             escape.starts_with("\\u")
                 && u16::from_str_radix(hex, 16).is_ok_and(|unit| (0xD800..0xE000).contains(&unit))
         });
-        let taken = if lone { 6 } else { 2.min(escape.len()) };
-        out.push_str(if lone { "\\ufffd" } else { &escape[..taken] });
-        rest = &escape[taken..];
+        let (taken, after) = escape
+            .split_at_checked(if lone { 6 } else { 2 })
+            .unwrap_or((escape, ""));
+        out.push_str(if lone { "\\ufffd" } else { taken });
+        rest = after;
     }
     out.push_str(rest);
     Cow::Owned(out)

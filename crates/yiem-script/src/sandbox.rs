@@ -379,22 +379,23 @@ impl<'js> Run<'_, 'js> {
 
     fn thrown(&self, message: String, stack: &str) -> ScriptError {
         let place = self.place_in(stack);
-        let (kind, message) = if message.ends_with("out of memory") {
+        let engines_own = match message.split_once(": ") {
+            Some(("InternalError" | "RangeError" | "Error", rest)) => rest,
+            _ => &message,
+        };
+        let (kind, message) = if engines_own == "out of memory" {
             let mib = self.limits.memory_bytes() as f64 / f64::from(1 << 20);
             (
                 ScriptErrorKind::Memory,
                 format!("the script needs more memory than the {mib:.0} MiB that it may use"),
             )
-        } else if message.ends_with("Maximum call stack size exceeded") {
+        } else if engines_own == "Maximum call stack size exceeded" {
             (
                 ScriptErrorKind::Stack,
                 "the script calls itself too deep".to_owned(),
             )
         } else if message.starts_with("RangeError: ") && message.ends_with(" are allowed") {
-            (
-                ScriptErrorKind::Output,
-                message.replacen("RangeError: ", "", 1),
-            )
+            (ScriptErrorKind::Output, engines_own.to_owned())
         } else if message.is_empty() {
             (
                 ScriptErrorKind::Thrown,
@@ -470,6 +471,9 @@ fn with_hint(message: String) -> String {
             "use `await host.fetch(url)`, if the tool was granted hosts",
         ),
     ];
+    if message.starts_with("ReferenceError: could not load module ") {
+        return format!("{message}: a tool stands alone and cannot load other modules");
+    }
     let Some(subject) = message
         .strip_prefix("ReferenceError: ")
         .and_then(|rest| rest.strip_suffix(" is not defined"))

@@ -9,7 +9,9 @@ use std::sync::{Arc, LazyLock};
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use yiem_core::{JsonObject, Tool, ToolContext, ToolDefinition, ToolError, ToolOutput, ValidArgs};
+use yiem_core::{
+    JsonObject, Tool, ToolCaller, ToolContext, ToolDefinition, ToolError, ToolOutput, ValidArgs,
+};
 
 use crate::error::{ScriptError, ScriptErrorKind};
 use crate::folder::{self, PutError};
@@ -95,7 +97,11 @@ impl WriteTool {
         Self { folder }
     }
 
-    async fn write(&self, mut args: JsonObject) -> Result<ToolOutput, ToolError> {
+    async fn write(
+        &self,
+        mut args: JsonObject,
+        caller: Option<&Arc<dyn ToolCaller>>,
+    ) -> Result<ToolOutput, ToolError> {
         let overwrite = args.remove("overwrite") == Some(Value::Bool(true));
         let draft = draft(args)?;
         if let Some(refused) = name::refuse_new(&draft.name) {
@@ -132,7 +138,12 @@ impl WriteTool {
 
         let dir = self.folder.dir.clone();
         let target = file.clone();
+        // Another tool that has the name would go on having it.
+        let taken = caller.is_some_and(|caller| caller.offers(&draft.name));
         folder::aside(move || {
+            if taken && !dir.join(&target).exists() {
+                return Err(PutError::Taken);
+            }
             folder::put(&dir, &target, overwrite, |file| {
                 file.write_all(text.as_bytes())
             })
@@ -217,7 +228,7 @@ impl Tool for WriteTool {
     async fn call(&self, args: ValidArgs, context: ToolContext) -> Result<ToolOutput, ToolError> {
         let written = context
             .cancel
-            .run_until_cancelled(self.write(args.into_object()))
+            .run_until_cancelled(self.write(args.into_object(), context.caller()))
             .await;
         written.unwrap_or_else(|| {
             Err(
@@ -263,6 +274,9 @@ fn put_error(error: PutError, name: &str) -> ToolError {
     match error {
         PutError::Exists(there) => ToolError::new(format!(
             "there is a tool file {there} already; choose another name than {name:?}, or set overwrite to true to replace a tool of exactly that name"
+        )),
+        PutError::Taken => ToolError::new(format!(
+            "there is a tool named {name:?} already, which cannot be replaced; choose another name"
         )),
         PutError::Link(path) => ToolError::new(format!(
             "{} is a symbolic link, which is not written through; choose another name than {name:?}",

@@ -107,9 +107,9 @@ async fn a_call_that_runs_too_long_ends_and_others_go_on() {
 
 #[tokio::test]
 async fn a_step_that_the_engine_does_not_leave_is_given_up_on() {
-    let engine = engine(quick(50));
-    // Printing a number of 200,000 digits: one step of the engine.
-    let error = execute(&engine, "return String(3n ** 600000n).length", None)
+    let engine = engine(quick(1_000));
+    // Printing a number of 300,000 digits is one step of the engine, for seconds.
+    let error = execute(&engine, "for (;;) String(3n ** 600000n)", None)
         .await
         .unwrap_err();
     assert_eq!(error.kind, ScriptErrorKind::Time);

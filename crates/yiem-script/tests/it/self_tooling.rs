@@ -137,6 +137,40 @@ async fn what_is_refused_reaches_the_model_and_the_run_goes_on() {
 }
 
 #[tokio::test]
+async fn a_name_that_another_tool_has_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let native = yiem_tools::FunctionTool::builder("searchWine")
+        .json(json!({ "type": "object" }), |_, _| async { "native" });
+    let mut replace = wine_tool();
+    replace["overwrite"] = json!(true);
+    let model = ScriptedModel::new([
+        Reply::call("writeTool", wine_tool()),
+        Reply::call("writeTool", replace),
+        Reply::call("searchWine", json!({})),
+        Reply::say("done"),
+    ]);
+    let agent = Agent::builder(model)
+        .tool(native)
+        .source(tools(dir.path()))
+        .build()
+        .unwrap();
+    let outcome = agent.prompt("go").await.unwrap();
+    let results = results(&outcome);
+    for refused in &results[..2] {
+        assert!(
+            refused
+                .text()
+                .contains("there is a tool named \"searchWine\" already"),
+            "{}",
+            refused.text()
+        );
+        assert!(refused.added_tool_names.is_empty());
+    }
+    assert_eq!(results[2].text(), "native");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[tokio::test]
 async fn own_checks_of_a_tool_stand_in_place_of_the_required_check() {
     let dir = tempfile::tempdir().unwrap();
     let mut tool = wine_tool();
@@ -186,7 +220,7 @@ async fn a_script_that_never_ends_ends_only_its_own_call() {
         fs::write(dir.path().join(format!("{name}.js")), text).unwrap();
     }
     let mut limits = yiem_script::ScriptLimits::default();
-    limits.running = std::time::Duration::from_millis(300);
+    limits.running = std::time::Duration::from_secs(1);
     let engine = ScriptEngine::with(
         SystemEnv::shared(),
         limits,
@@ -208,9 +242,12 @@ async fn a_script_that_never_ends_ends_only_its_own_call() {
         .iter()
         .map(|result| result.text())
         .collect();
-    assert!(texts[0].contains("ran longer than the 300 ms"), "{texts:?}");
+    assert!(texts[0].contains("ran longer than the 1 s"), "{texts:?}");
     assert_eq!(texts[1], "well");
-    assert!(texts[2].contains("ran longer than the 300 ms"), "{texts:?}");
+    assert!(
+        texts[2].contains("ran longer") || texts[2].contains("more memory"),
+        "{texts:?}"
+    );
     assert!(
         texts[3].contains("ran longer") || texts[3].contains("more memory"),
         "{texts:?}"
