@@ -4,6 +4,8 @@
 //! `cargo bench -p yiem-mcp --features http,nats --bench roundtrip [stdio|http|nats]`; for NATS, the
 //! broker's program is taken from `NATS_SERVER` (or `nats-server` on the path).
 
+#![expect(clippy::print_stdout, reason = "a bench prints what it measured")]
+
 mod roundtrip {
     pub(crate) mod floor;
     pub(crate) mod server;
@@ -36,16 +38,23 @@ fn main() {
         .build()
         .expect("a runtime");
     if wanted("stdio") {
-        runtime.block_on(stdio());
+        in_a_task(&runtime, stdio());
     }
     #[cfg(feature = "http")]
     if wanted("http") {
-        runtime.block_on(http());
+        in_a_task(&runtime, http());
     }
     #[cfg(feature = "nats")]
     if wanted("nats") {
-        runtime.block_on(nats());
+        in_a_task(&runtime, nats());
     }
+}
+
+/// Runs work in a task, which is where an agent's calls run.
+fn in_a_task(runtime: &tokio::runtime::Runtime, work: impl Future<Output = ()> + Send + 'static) {
+    let mut tasks = tokio::task::JoinSet::new();
+    tasks.spawn_on(work, runtime.handle());
+    runtime.block_on(async { while tasks.join_next().await.is_some() {} });
 }
 
 /// This program, as a server.
