@@ -1,6 +1,9 @@
 //! Plays the script of a fake MCP server, given as JSON in the first argument, on standard input and output.
 
-#![expect(clippy::print_stderr, reason = "a program of the tests says why it ends")]
+#![expect(
+    clippy::print_stderr,
+    reason = "a program of the tests says why it ends"
+)]
 
 use std::process::ExitCode;
 use yiem_test::server::serve_stdio;

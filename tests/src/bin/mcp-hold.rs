@@ -1,6 +1,9 @@
 //! Starts the MCP servers of a configuration, given as JSON in the first argument, and waits to be killed.
 
-#![expect(clippy::print_stderr, reason = "a program of the tests says why it ends")]
+#![expect(
+    clippy::print_stderr,
+    reason = "a program of the tests says why it ends"
+)]
 
 use std::process::ExitCode;
 use yiem_core::SystemEnv;
