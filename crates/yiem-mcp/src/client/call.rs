@@ -136,14 +136,15 @@ impl Shared {
                     .map(|marked| values_for_headers(&marked, &mirrored))
                     .unwrap_or_default()
             };
-            let mut params = Map::new();
-            params.insert("name".into(), name.into());
-            params.insert(
-                "arguments".into(),
-                Value::Object(JsonObject::clone(&arguments)),
-            );
+            let params = || {
+                let mut params = Map::with_capacity(4);
+                params.insert("name".into(), name.into());
+                let arguments = JsonObject::clone(&arguments);
+                params.insert("arguments".into(), Value::Object(arguments));
+                params
+            };
             let result = self
-                .request_with_input(method::TOOLS_CALL, params, &options, &headers)
+                .request_with_input(method::TOOLS_CALL, &params, &options, &headers)
                 .await;
             match result {
                 Ok(result) => {
@@ -176,7 +177,7 @@ impl Shared {
     pub(super) async fn request_with_input(
         self: &Arc<Self>,
         name: &'static str,
-        params: Map<String, Value>,
+        params: &(dyn Fn() -> Map<String, Value> + Send + Sync),
         options: &CallOptions,
         headers: &(dyn Fn(&Session) -> Vec<(String, String)> + Send + Sync),
     ) -> Result<Value, McpError> {
@@ -197,11 +198,13 @@ impl Shared {
         let mut extra = Map::new();
         for _ in 0..=self.config.max_rounds {
             let write = |session: &Session| {
-                let mut params = params.clone();
+                let mut params = params();
                 if session.dialect != crate::dialect::Dialect::Bare && !options.meta.is_empty() {
                     params.insert("_meta".into(), Value::Object(options.meta.clone()));
                 }
-                params.extend(extra.clone());
+                if !extra.is_empty() {
+                    params.extend(extra.clone());
+                }
                 Written {
                     params,
                     param_headers: headers(session),

@@ -104,7 +104,12 @@ impl Shared {
         let mut params = Map::new();
         params.insert("uri".into(), uri.into());
         let result = self
-            .request_with_input(method::RESOURCES_READ, params, &options, &|_| Vec::new())
+            .request_with_input(
+                method::RESOURCES_READ,
+                &|| params.clone(),
+                &options,
+                &|_| Vec::new(),
+            )
             .await
             .map_err(|error| error.doing(format!("{} `{uri}`", method::RESOURCES_READ)))?;
         let parts = match result.get("contents") {
@@ -131,8 +136,10 @@ impl Shared {
         let mut params = Map::new();
         params.insert("name".into(), name.into());
         params.insert("arguments".into(), Value::Object(arguments));
-        self.request_with_input(method::PROMPTS_GET, params, &options, &|_| Vec::new())
-            .await
-            .map_err(|error| error.doing(format!("{} `{name}`", method::PROMPTS_GET)))
+        self.request_with_input(method::PROMPTS_GET, &|| params.clone(), &options, &|_| {
+            Vec::new()
+        })
+        .await
+        .map_err(|error| error.doing(format!("{} `{name}`", method::PROMPTS_GET)))
     }
 }

@@ -109,18 +109,17 @@ impl Sending {
                 params.insert("_meta".into(), Value::Object(meta));
             }
         }
-        let mut exchange = Exchange::new(
-            RequestId::Number(id),
-            self.method,
+        Exchange {
+            id: RequestId::Number(id),
+            method: self.method.into(),
             params,
-            self.dialect,
+            dialect: self.dialect,
+            param_headers: self.param_headers,
+            session_id: self.course.session_id,
+            trace: self.course.trace,
+            cancel: self.course.cancel,
             inbox,
-        );
-        exchange.param_headers = self.param_headers;
-        exchange.session_id = self.course.session_id;
-        exchange.trace = self.course.trace;
-        exchange.cancel = self.course.cancel;
-        exchange
+        }
     }
 }
 
@@ -264,7 +263,8 @@ impl Shared {
             sink: course.progress.clone(),
             heard: Notify::new(),
         });
-        if course.wants_progress {
+        // Without metadata there is no token; progress comes on the exchange's own way, if it comes.
+        if course.wants_progress && session.dialect != Dialect::Bare {
             self.in_flight.map().insert(id, Arc::clone(&listening));
         }
         let inbox = Inbox::new(Arc::new(ExchangeInbox {
@@ -285,10 +285,11 @@ impl Shared {
             answered: false,
             reason: "the caller gave up",
         };
-        let mut deadline = Deadline::new(self.env.elapsed(), course.timeout, course.hard_cap);
+        let mut now = self.env.elapsed();
+        let mut deadline = Deadline::new(now, course.timeout, course.hard_cap);
         let mut answering = self.transport.exchange(exchange);
         let outcome = loop {
-            let wait = match deadline.state(self.env.elapsed()) {
+            let wait = match deadline.state(now) {
                 DeadlineState::Running(wait) => wait,
                 DeadlineState::Idle(after) => {
                     leaving.reason = "no answer in time";
@@ -306,8 +307,11 @@ impl Shared {
                     break answer.map(|answer| answer.outcome);
                 }
                 () = course.cancel.cancelled() => break Err(McpError::cancelled()),
-                () = listening.heard.notified() => deadline.renew(self.env.elapsed()),
-                () = self.env.sleep(wait) => {}
+                () = listening.heard.notified() => {
+                    now = self.env.elapsed();
+                    deadline.renew(now);
+                }
+                () = self.env.sleep(wait) => now = self.env.elapsed(),
             }
         };
         // The exchange goes first: a transport that cancels by closing does it now.
