@@ -362,10 +362,10 @@ impl ReplyState {
             // The connection broke inside the event: the end finds that out.
             Err(_) if last => {}
             Err(_) => {
-                self.fail(classify::unreadable(
-                    data.as_bytes(),
-                    &format!("has an event that is not valid JSON ({error})"),
-                ));
+                // A stream that was damaged on its way may come whole the next time.
+                let why = format!("has an event that is not valid JSON ({error})");
+                let error = classify::unreadable(data.as_bytes(), &why);
+                self.fail(ModelError { retryable: true, ..error });
             }
         }
     }
