@@ -218,6 +218,7 @@ impl McpError {
     }
 
     /// The same failure, of a request that was certainly not sent.
+    #[cfg(feature = "stdio")]
     #[must_use]
     pub(crate) fn before_sending(mut self) -> Self {
         self.0.kind = McpErrorKind::NotSent(self.0.kind.to_string());

@@ -11,9 +11,6 @@ use serde_json::Value;
 use yiem_core::{JsonObject, ToolArguments};
 
 mod loose;
-#[cfg(test)]
-mod tests;
-
 /// Whether the reply is whole. Arguments of one that was cut are never mended (O-4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reply {

@@ -224,6 +224,3 @@ pub(crate) fn clean_name(name: &str) -> &str {
         _ => head,
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -20,9 +20,6 @@ use ModelErrorKind::{
 mod wording;
 use wording::{CODES, Code, WORDINGS};
 
-#[cfg(test)]
-mod tests;
-
 /// The longest message of an error, in characters.
 const MESSAGE_CHARS: usize = 300;
 /// The longest text of a server that is kept beside the message, in characters.

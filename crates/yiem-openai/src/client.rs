@@ -20,9 +20,6 @@ use crate::stream::{Asked, ChunkDecoder, ReadLimits, ReadOptions};
 
 mod config;
 mod reply;
-#[cfg(test)]
-mod tests;
-
 use config::ApiKey;
 pub use config::{OpenAiConfig, Timeouts};
 use reply::{HttpReply, Reading, within};

@@ -6,9 +6,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-#[cfg(test)]
-mod tests;
-
 /// Settings for one server. The default suits most servers that are not OpenAI's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

@@ -143,6 +143,3 @@ pub(crate) fn plain(word: &str) -> String {
     out.truncate(out.trim_end_matches('_').len());
     out
 }
-
-#[cfg(test)]
-mod tests;

@@ -17,9 +17,6 @@ use crate::compat::Compat;
 use crate::request::RequestEncoder;
 use crate::stream::{Asked, ChunkDecoder, ReadOptions};
 
-#[cfg(test)]
-mod tests;
-
 type Call = dyn Fn(Value) -> BoxFuture<'static, Result<Value, BoxError>> + Send + Sync;
 
 /// A model of a closure: the OpenAI-format request as JSON in, a reply of any shape of SP-017

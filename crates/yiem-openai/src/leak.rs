@@ -394,6 +394,3 @@ fn call_of(value: &Value, offered: &OfferedTools) -> Option<Found> {
         arguments,
     })
 }
-
-#[cfg(test)]
-mod tests;

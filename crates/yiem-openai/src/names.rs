@@ -9,9 +9,6 @@ use std::collections::HashMap;
 
 use crate::calls::clean_name;
 
-#[cfg(test)]
-mod tests;
-
 const LONGEST: usize = 64;
 
 /// The name under which the wire knows a tool: the same if it fits the pattern, else its

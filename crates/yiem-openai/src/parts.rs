@@ -200,6 +200,3 @@ pub(crate) fn merge_detail(details: &mut Vec<Value>, item: Value) {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

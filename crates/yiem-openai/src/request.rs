@@ -18,9 +18,6 @@ use crate::names::{OfferedTools, wire_name};
 mod conversation;
 mod outgoing;
 
-#[cfg(test)]
-mod tests;
-
 #[cfg(feature = "case")]
 pub(crate) use conversation::SYSTEM_KIND;
 use conversation::{Memory, Shown, System};

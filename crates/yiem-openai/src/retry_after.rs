@@ -69,6 +69,3 @@ fn date(value: &str, now: Timestamp) -> Option<Duration> {
     let then = parsed.assume_offset(UtcOffset::UTC).unix_timestamp();
     Some(Timestamp::from_millis(then.checked_mul(1_000)?).since(now))
 }
-
-#[cfg(test)]
-mod tests;

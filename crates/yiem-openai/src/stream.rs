@@ -28,9 +28,6 @@ use crate::think::{Part, ThinkSplitter};
 use crate::usage::Counts;
 use crate::wire::{Body, Choice, RareOfBody, RareOfSaid, Said, Text};
 
-#[cfg(test)]
-mod tests;
-
 /// The key of a message's or call's `extra` under which the provider's own data stands that has
 /// to go back, by the field that it came in.
 pub const PROVIDER_DATA: &str = "providerData";
@@ -365,7 +362,10 @@ impl ReplyState {
                 // A stream that was damaged on its way may come whole the next time.
                 let why = format!("has an event that is not valid JSON ({error})");
                 let error = classify::unreadable(data.as_bytes(), &why);
-                self.fail(ModelError { retryable: true, ..error });
+                self.fail(ModelError {
+                    retryable: true,
+                    ..error
+                });
             }
         }
     }

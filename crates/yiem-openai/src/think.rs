@@ -229,6 +229,3 @@ fn floor_boundary(text: &str, mut at: usize) -> usize {
     }
     at
 }
-
-#[cfg(test)]
-mod tests;

@@ -205,6 +205,3 @@ fn number(value: &Value) -> Option<u64> {
         _ => None,
     }
 }
-
-#[cfg(test)]
-mod tests;

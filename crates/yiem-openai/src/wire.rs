@@ -479,6 +479,3 @@ impl<'a> Function<'a> {
         self.arguments.or_else(|| self.rare()?.arguments)
     }
 }
-
-#[cfg(test)]
-mod tests;

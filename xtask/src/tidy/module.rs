@@ -44,6 +44,9 @@ fn file_findings(package: &str, inside: &Path, source: &str) -> Vec<String> {
     if !is_test && !first.starts_with("//!") {
         findings.push(": does not begin with a module head (`//! What this is.`)".to_owned());
     }
+    if source.trim().is_empty() {
+        findings.push(": is empty".to_owned());
+    }
     for part in inside
         .components()
         .map(|part| part.as_os_str().to_string_lossy().into_owned())

@@ -42,3 +42,8 @@ fn allowed_lints_ignored_tests_prints_and_bare_exceptions_are_refused() {
         );
     }
 }
+
+#[test]
+fn an_empty_file_is_refused() {
+    assert_eq!(found("src/a/tests.rs", "\n"), [": is empty"]);
+}
