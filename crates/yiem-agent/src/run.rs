@@ -54,7 +54,7 @@ pub enum Step {
     Emit(AgentEvent),
     /// Write this down before anything else is done.
     Record(JournalRecord),
-    /// Ask the model; answered by pieces and [`Input::ModelEnded`] or [`Input::ModelFailed`].
+    /// Ask the model; answered by pieces and [`Input::Model`] or [`Input::ModelFailed`].
     CallModel {
         /// Which attempt it is, from 1.
         attempt: u32,

@@ -203,6 +203,7 @@ impl Core {
     }
 
     /// Cancels the request with that id, whoever asked, if there is exactly one.
+    #[cfg(any(test, feature = "nats"))]
     pub(crate) fn cancel_only(&self, id: &RequestId) -> bool {
         let running = self.lock();
         let mut with_id = running
