@@ -149,8 +149,11 @@ fn a_conversation_on_a_terminal() {
     // Tab completes, Ctrl-C does not leave, the arrow brings the history back.
     terminal.types("/ses\t\r");
     terminal.shows("kept nowhere");
+    // Only while it reads keys does the terminal hand on Ctrl-C and arrows as keys.
+    terminal.shows("› ");
     terminal.types("\x03");
     terminal.shows("Ctrl-D or /quit leaves");
+    terminal.shows("› ");
     terminal.types("\x1b[A\x1b[A\r");
     terminal.shows("The weather in Oslo is sunny, 22°C.");
     terminal.types("\x04");
