@@ -9,7 +9,7 @@ mod spec;
 mod tests;
 
 pub use config::McpConfig;
-#[cfg(any(feature = "http", feature = "nats"))]
+#[cfg(feature = "http")]
 pub(crate) use spec::without_secrets;
 
 use crate::client::{ChangedDefinitions, ClientConfig, Elicit, Root, Sample};
@@ -389,7 +389,7 @@ impl Reach {
         }
     }
 
-    #[cfg(any(feature = "stdio", feature = "http", feature = "nats"))]
+    #[cfg(any(feature = "stdio", feature = "http"))]
     fn words(&self) -> &'static str {
         match self {
             #[cfg(feature = "stdio")]

@@ -83,6 +83,7 @@ impl Codec {
     }
 
     /// An answer to a message that came with that head, or without an envelope, as a body.
+    #[cfg(any(test, feature = "gateway"))]
     pub(crate) fn encode_answer(
         &self,
         asked: Option<&EnvelopeHead>,
@@ -127,6 +128,13 @@ impl Codec {
 
 /// What a body turned out to be.
 #[derive(Debug)]
+#[cfg_attr(
+    not(any(test, feature = "gateway")),
+    expect(
+        dead_code,
+        reason = "who only asks has no use for the heads of answers"
+    )
+)]
 pub(crate) enum Decoded {
     /// JSON-RPC as it is: to be read from the bytes.
     Bytes,
