@@ -84,7 +84,6 @@ async fn faults_are_survived_and_the_verdict_is_clean() {
         _server: server,
     };
     let survived = [
-        json!([]),
         json!([{"type": "fail", "status": 429, "retry_after": 1, "times": 2}]),
         json!([{"type": "fail", "status": 500}]),
         json!([{"type": "fail", "status": 503}]),
