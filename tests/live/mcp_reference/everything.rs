@@ -115,10 +115,15 @@ async fn everything_is_used_over_streamable_http_and_after_a_restart() {
     is_used(&client).await;
     drop(running);
     let _again = over_http(&servers, "streamableHttp", port);
-    assert_eq!(
-        text(&call(&client, "echo", json!({"message": "again"})).await),
-        "Echo: again"
-    );
+    // A connection of before the restart may only be found dead by the call that is sent on it:
+    // that call may have run, so it is told and not sent again. The next one goes through.
+    let options = CallOptions::default;
+    let arguments = json!({"message": "again"});
+    let outcome = match client.call("echo", arguments.clone(), options()).await {
+        Ok(outcome) => outcome,
+        Err(_) => call(&client, "echo", arguments).await,
+    };
+    assert_eq!(text(&outcome), "Echo: again");
 }
 
 #[tokio::test]
