@@ -110,6 +110,14 @@ impl Terminal {
         screen.text.replace_range(..at, "");
     }
 
+    /// Waits for the text and then for the prompt. Keys are typed after that: between two lines the
+    /// terminal has its own idea of Ctrl-C, Ctrl-D and arrows.
+    #[track_caller]
+    fn prompts_after(&self, text: &str) {
+        self.shows(text);
+        self.shows("› ");
+    }
+
     fn types(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).unwrap();
     }
@@ -145,17 +153,15 @@ fn a_conversation_on_a_terminal() {
     terminal.types("weather in Oslo\r");
     terminal.shows("getWeather");
     terminal.shows("The weather in Oslo is sunny, 22°C.");
-    terminal.shows("1 call · ");
+    terminal.prompts_after("1 call · ");
     // Tab completes, Ctrl-C does not leave, the arrow brings the history back.
     terminal.types("/ses\t\r");
-    terminal.shows("kept nowhere");
-    // Only while it reads keys does the terminal hand on Ctrl-C and arrows as keys.
-    terminal.shows("› ");
+    terminal.prompts_after("kept nowhere");
     terminal.types("\x03");
-    terminal.shows("Ctrl-D or /quit leaves");
-    terminal.shows("› ");
+    terminal.prompts_after("Ctrl-D or /quit leaves");
     terminal.types("\x1b[A\x1b[A\r");
     terminal.shows("The weather in Oslo is sunny, 22°C.");
+    terminal.prompts_after("1 call · ");
     terminal.types("\x04");
     terminal.ends_with(0);
     let history = std::fs::read_to_string(home.path().join("yiem/history")).unwrap();
@@ -178,7 +184,7 @@ fn what_is_typed_while_it_works_steers_and_ctrl_c_ends_the_run_alone() {
     // The editor is there again.
     terminal.shows("\x1b[?2004h");
     terminal.types("\x03");
-    terminal.shows("(stopped)");
+    terminal.prompts_after("(stopped)");
     terminal.types("three\r");
     terminal.shows("\x1b[1mHere\x1b[0m I am.");
     let said: Vec<String> = server.asked().body["messages"]
