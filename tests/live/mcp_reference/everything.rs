@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use yiem_core::{CancelToken, Content};
 use yiem_mcp::{
-    CallOptions, Elicit, Elicitation, ElicitationAnswer, McpClient, McpErrorKind, McpServer, Root,
+    CallOptions, Elicit, Elicitation, ElicitationAnswer, McpClient, McpErrorKind, McpServer,
+    Reached, Root,
 };
 use yiem_tests::{RunningServer, Servers};
 
@@ -121,7 +122,10 @@ async fn everything_is_used_over_streamable_http_and_after_a_restart() {
     let arguments = json!({"message": "again"});
     let outcome = match client.call("echo", arguments.clone(), options()).await {
         Ok(outcome) => outcome,
-        Err(_) => call(&client, "echo", arguments).await,
+        Err(lost) => {
+            assert_eq!(lost.reached(), Reached::MaybeSent, "{lost}");
+            call(&client, "echo", arguments).await
+        }
     };
     assert_eq!(text(&outcome), "Echo: again");
 }
