@@ -79,7 +79,15 @@ async fn faults_are_survived_and_the_verdict_is_clean() {
     yiem_tls::install_default_provider();
     let port = RunningServer::free_port();
     let mut command = std::process::Command::new(servers.file("llmock/bin/llmock"));
-    command.args(["serve", "--port", &port.to_string()]);
+    // As slow as a model, else a short reply is all sent before the server can see that its client
+    // stopped reading, and it judges that the client never did.
+    command.args([
+        "serve",
+        "--port",
+        &port.to_string(),
+        "--stream-chunk-delay-ms",
+        "20",
+    ]);
     let server = RunningServer::listening(&mut command, port);
     let mock = Mock {
         port,
