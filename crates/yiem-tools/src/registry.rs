@@ -103,7 +103,7 @@ pub struct SourceChange {
     pub removed: Vec<String>,
     /// Tools whose description or schemas are others than before (M-8).
     pub changed: Vec<ChangedDefinition>,
-    /// Tools that are not offered.
+    /// Tools that are not offered, unless the list before said so already and why.
     pub quarantined: Vec<QuarantinedTool>,
     /// What was odd about definitions that are used all the same, each with the tool's name.
     pub warnings: Vec<String>,
@@ -332,7 +332,11 @@ impl ToolRegistry {
             return SourceChange::default();
         };
         let mut change = SourceChange {
-            quarantined: quarantined.clone(),
+            quarantined: quarantined
+                .iter()
+                .filter(|tool| !source.quarantined.contains(tool))
+                .cloned()
+                .collect(),
             ..SourceChange::default()
         };
         for (name, tool) in &tools {

@@ -202,7 +202,7 @@ fn a_lists_bad_parts_are_left_out_alone() {
         name: "broken".into(),
         reason: "it has no inputSchema".into(),
     });
-    let change = registry.replace_source("server", loaded);
+    let change = registry.replace_source("server", loaded.clone());
     assert_eq!(
         change.added,
         ["good", "with space", "dots.and/slashes", "ünïcode"]
@@ -221,6 +221,18 @@ fn a_lists_bad_parts_are_left_out_alone() {
             "line\nbreak: its name holds control characters",
         ]
     );
+    // The same list again is no news; another reason is.
+    assert_eq!(
+        registry
+            .replace_source("server", loaded.clone())
+            .quarantined,
+        []
+    );
+    loaded.rejected[0].reason = "its inputSchema is no object".into();
+    let change = registry.replace_source("server", loaded);
+    assert_eq!(change.quarantined.len(), 1);
+    assert_eq!(change.quarantined[0].name, "broken");
+    assert_eq!(registry.quarantined().len(), 4);
 }
 
 #[test]
