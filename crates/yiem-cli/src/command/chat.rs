@@ -3,6 +3,7 @@
 //! Knows: what a line means at each moment: something to say, an answer to a question, a
 //! command. Does not know: editing, drawing.
 
+mod above;
 mod input;
 mod slash;
 
@@ -133,6 +134,7 @@ impl<'a> Chat<'a> {
             ));
         }
         self.learn_words();
+        input.go_on();
         loop {
             let running = self.conversation.agent.is_running();
             let listens = input.steers() || !running || !self.questions.is_empty();

@@ -180,9 +180,7 @@ fn what_is_typed_while_it_works_steers_and_ctrl_c_ends_the_run_alone() {
     terminal.types("one\r");
     server.asked();
     terminal.types("two\r");
-    terminal.shows("reads that before its next step");
-    // The editor is there again.
-    terminal.shows("\x1b[?2004h");
+    terminal.prompts_after("reads that before its next step");
     terminal.types("\x03");
     terminal.prompts_after("(stopped)");
     terminal.types("three\r");

@@ -4,6 +4,7 @@
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{env, fs, thread};
 
@@ -13,10 +14,11 @@ use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
 use rustyline::history::FileHistory;
 use rustyline::validate::Validator;
-use rustyline::{CompletionType, Config, Context, Editor, ExternalPrinter, Helper};
+use rustyline::{CompletionType, Config, Context, Editor, Helper};
 use tokio::io::{AsyncBufReadExt, BufReader, Stdin};
 use tokio::sync::mpsc;
 
+use super::above::AboveEditor;
 use crate::screen::{LinePrinter, is_dumb};
 
 /// Something that the user did.
@@ -35,7 +37,8 @@ pub(super) type Words = Arc<Mutex<Vec<String>>>;
 
 /// Where lines come from.
 pub(super) enum Input {
-    /// An editor with a thread of its own; it edits the next line while a run goes on.
+    /// An editor with a thread of its own; it edits the next line while a run goes on. Each line, the first
+    /// included, begins when `go_on` says so.
     Editor {
         /// What was typed.
         said: mpsc::Receiver<Said>,
@@ -65,34 +68,36 @@ impl Input {
             // The first time there is none.
             let _ = editor.load_history(path);
         }
-        let printer = editor.create_external_printer().ok()?;
+        let straight = editor.create_external_printer().ok()?;
+        let handed = editor.create_external_printer().ok()?;
+        let editing = Arc::<AtomicBool>::default();
+        let printer = AboveEditor::new(Arc::clone(&editing), straight, handed)?;
         let (tell, said) = mpsc::channel(16);
         let (go_on, mut may_go_on) = mpsc::channel(1);
         // A thread, since the editor blocks; it ends with the receiver of what it reads.
         thread::Builder::new()
             .name("yiem-editor".into())
             .spawn(move || {
-                loop {
+                while may_go_on.blocking_recv().is_some() {
+                    editing.store(true, Ordering::SeqCst);
                     let line = match editor.readline("› ") {
                         Ok(line) => Said::Line(line),
                         Err(ReadlineError::Interrupted) => Said::Interrupt,
                         Err(_) => Said::End,
                     };
+                    editing.store(false, Ordering::SeqCst);
                     if let (Said::Line(_), Some(path)) = (&line, &history) {
                         // A history that cannot be kept is no reason to stop.
                         let _ = editor.append_history(path);
                     }
                     let ends = line == Said::End;
-                    if tell.blocking_send(line).is_err()
-                        || ends
-                        || may_go_on.blocking_recv().is_none()
-                    {
+                    if tell.blocking_send(line).is_err() || ends {
                         return;
                     }
                 }
             })
             .ok()?;
-        Some((Self::Editor { said, go_on }, AboveEditor(printer)))
+        Some((Self::Editor { said, go_on }, printer))
     }
 
     /// Lines as they come.
@@ -122,14 +127,6 @@ impl Input {
             // When it is full the editor goes on in any case.
             let _ = go_on.try_send(());
         }
-    }
-}
-
-struct AboveEditor<P>(P);
-
-impl<P: ExternalPrinter + Send> LinePrinter for AboveEditor<P> {
-    fn print(&mut self, lines: String) -> io::Result<()> {
-        self.0.print(lines).map_err(io::Error::other)
     }
 }
 
