@@ -9,7 +9,7 @@ use yiem_agent::{
     Agent, AgentEvent, Delivery, EndReason, EventKind, EventSink, PrepareNextTurn, QueueKind,
     RunError, event_sink,
 };
-use yiem_core::{CancelToken, ChatOptions, async_trait};
+use yiem_core::{CancelToken, ChatOptions, StopReason, async_trait};
 use yiem_test::{Events, PausedEnv, Reply, ScriptedModel, tool};
 
 use crate::{invariants, within};
@@ -512,4 +512,71 @@ async fn a_thousand_agents_at_once_finish_and_leave_no_task() {
         }
     })
     .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_queue_refuses_and_loses_nothing() {
+    let agent = Agent::builder(ScriptedModel::new([Reply::hang()]))
+        .env(PausedEnv::shared())
+        .configure(|config| config.queue_capacity = 2)
+        .build()
+        .unwrap();
+    agent.run("first").unwrap();
+    until_busy().await;
+    for text in ["s1", "s2"] {
+        agent.run(text).unwrap();
+    }
+    assert!(matches!(
+        agent.run("s3"),
+        Err(RunError::QueueFull { waiting: 2 })
+    ));
+    for text in ["f1", "f2"] {
+        agent.follow_up(text).unwrap();
+    }
+    assert!(matches!(
+        agent.follow_up("f3"),
+        Err(RunError::QueueFull { waiting: 2 })
+    ));
+    agent.abort();
+    let stopped = within(agent.stop()).await;
+    let left: Vec<String> = stopped
+        .undelivered
+        .iter()
+        .filter_map(|m| m.as_user().map(yiem_core::UserMessage::text))
+        .collect();
+    assert_eq!(left, ["s1", "s2", "f1", "f2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_aborted_outcome_says_so_in_every_word_it_has() {
+    let agent = Agent::builder(ScriptedModel::new([Reply::hang()]))
+        .env(PausedEnv::shared())
+        .build()
+        .unwrap();
+    agent.run("hi").unwrap();
+    until_busy().await;
+    agent.abort();
+    let outcome = within(agent.take_response()).await.unwrap();
+    assert!(matches!(outcome.end, EndReason::Aborted));
+    assert_eq!(outcome.stop_reason, StopReason::Aborted);
+    assert!(outcome.ok().is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_never_ends_is_gone_when_its_run_is() {
+    let metrics = tokio::runtime::Handle::current().metrics();
+    let calls = Reply::call("never", json!({})).and_call("never", json!({"n": 2}));
+    let agent = Agent::builder(ScriptedModel::new([calls]))
+        .env(PausedEnv::shared())
+        .tool(tool::never("never"))
+        .build()
+        .unwrap();
+    agent.run("hi").unwrap();
+    until_busy().await;
+    agent.abort();
+    within(agent.take_response()).await.unwrap();
+    within(agent.wait_idle()).await;
+    // The driver's own task may still be on its way out.
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    assert_eq!(metrics.num_alive_tasks(), 0);
 }
