@@ -12,16 +12,18 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use yiem_core::{BoxError, JsonObject};
 
+mod alike;
 pub(crate) mod normal;
 pub(crate) mod outline;
 
+use alike::Likeness;
 use outline::Outline;
 
 /// How large a schema may be, and how much work checking one value may be.
 ///
 /// The default is for schemas that come from others (MCP servers); for one's own tools the
 /// registry uses [`SchemaLimits::own`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct SchemaLimits {
     /// Bytes of its compact JSON; default 256 KiB.
@@ -144,7 +146,8 @@ pub enum SchemaError {
 
 /// A compiled schema of a tool's arguments or result (T-4).
 ///
-/// Compiled once, when the tool is registered. Clones share it.
+/// Compiled once, when the tool is registered. Clones share it, and so do schemas of the same
+/// text that are held at the same time.
 #[derive(Clone, Debug)]
 pub struct InputSchema(Arc<Inner>);
 
@@ -174,8 +177,7 @@ impl InputSchema {
     /// The schema is too large, too deep or too costly, allows no object, or is not valid.
     pub fn compile(schema: &Value, limits: &SchemaLimits) -> Result<Self, SchemaError> {
         check_size(schema, limits)?;
-        let (schema, mut warnings) = normal::arguments(schema)?;
-        Self::build(schema, &mut warnings, limits)
+        Self::shared(schema, true, limits)
     }
 
     /// Compiles a schema of any value, such as a tool's `outputSchema`, within limits.
@@ -184,8 +186,21 @@ impl InputSchema {
     /// The schema is too large, too deep or too costly, or is not valid.
     pub fn compile_any(schema: &Value, limits: &SchemaLimits) -> Result<Self, SchemaError> {
         check_size(schema, limits)?;
-        let (schema, mut warnings) = normal::any(schema)?;
-        Self::build(schema, &mut warnings, limits)
+        Self::shared(schema, false, limits)
+    }
+
+    fn shared(schema: &Value, arguments: bool, limits: &SchemaLimits) -> Result<Self, SchemaError> {
+        let likeness = Likeness::of(schema, arguments, limits);
+        if let Some(held) = alike::held(&likeness) {
+            return Ok(Self(held));
+        }
+        let (schema, mut warnings) = match arguments {
+            true => normal::arguments(schema)?,
+            false => normal::any(schema)?,
+        };
+        let built = Self::build(schema, &mut warnings, limits)?;
+        alike::remember(likeness, &built.0);
+        Ok(built)
     }
 
     fn build(
