@@ -126,7 +126,8 @@ impl Agent {
         match begun {
             Begun::Now(id) => {
                 self.start_sources();
-                self.spawn(drive(Arc::clone(self.shared())));
+                // In a box, so that a driver that is done leaves no room taken behind.
+                self.spawn(Box::pin(drive(Arc::clone(self.shared()))));
                 id
             }
             Begun::Later(id) => id,

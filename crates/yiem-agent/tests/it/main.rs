@@ -10,6 +10,7 @@
 )]
 
 mod abort;
+mod alone;
 mod api;
 mod calls;
 mod events;
@@ -18,6 +19,7 @@ mod hooks;
 mod invariants;
 mod lifecycle;
 mod limits;
+mod memory;
 mod output;
 mod property;
 mod queues;
@@ -28,6 +30,10 @@ mod turns;
 
 use expect_test::Expect;
 use yiem_test::Scenario;
+
+/// Counts what is allocated, for the tests that run alone.
+#[global_allocator]
+static MEMORY: cap::Cap<std::alloc::System> = cap::Cap::new(std::alloc::System, usize::MAX);
 
 /// Plays a script through the public agent on a paused clock and compares what came of it.
 fn check(script: &str, expected: Expect) {
