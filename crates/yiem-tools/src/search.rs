@@ -1,12 +1,19 @@
 //! Which tools fit some words: BM25 over names, labels, descriptions and parameters (T-5).
 //!
-//! Knows: words, their stems, how rare they are. Does not know: catalogs, and what tools do.
+//! Knows: how rare a word is, where it stands, and what comes near it. Does not know: catalogs,
+//! and what tools do.
+
+mod related;
+mod word;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::Value;
 use yiem_core::ToolDefinition;
+
+use related::related;
+use word::{asked, folded, stem, words};
 
 /// How soon more of the same word stops counting (BM25 k₁).
 const SATURATION: f64 = 1.2;
@@ -21,6 +28,24 @@ const DESCRIPTION: f64 = 1.0;
 const FIRST_SENTENCE: f64 = 1.0;
 const PARAMETER: f64 = 0.6;
 const PARAMETER_DESCRIPTION: f64 = 0.3;
+/// The values of an `enum` say what can be chosen.
+const CHOICE: f64 = 0.3;
+
+/// How much a word counts that no tool has, for what comes near it: the same beginning, the
+/// words that it is made of, one slip of the hand.
+const BEGINNING: f64 = 0.4;
+const PART: f64 = 0.8;
+const SLIP: f64 = 0.7;
+
+/// How much of a tool's score hangs on how much of the question it answers: of two tools the one
+/// that has two words a little comes before the one that has one of them strongly.
+const COVERAGE: f64 = 0.6;
+
+/// How many parameters are read, and how far inside each other.
+const MOST_PARAMETERS: usize = 100;
+const DEEPEST_PARAMETER: usize = 4;
+/// How many words of a question are looked for.
+const MOST_WORDS: usize = 100;
 
 /// A tool that fits some words.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,7 +69,7 @@ impl SearchHit {
 }
 
 /// An index of tools by words. Built once for a set of tools; a search looks only at the tools
-/// that have one of the words.
+/// that have one of the words, or one that means nearly the same.
 #[derive(Debug, Default)]
 pub struct SearchIndex {
     names: Vec<Arc<str>>,
@@ -67,38 +92,22 @@ impl SearchIndex {
     }
 
     fn add(&mut self, definition: &ToolDefinition) {
-        let mut weights: HashMap<String, f64> = HashMap::new();
-        let mut length = 0.0;
-        let mut take = |text: &str, weight: f64| {
-            for word in words(text) {
-                *weights.entry(word).or_default() += weight;
-                length += weight;
-            }
-        };
-        take(&definition.name, NAME);
+        let mut taken = Taken::default();
+        taken.take(&definition.name, NAME);
         if folded(&definition.label) != folded(&definition.name) {
-            take(&definition.label, LABEL);
+            taken.take(&definition.label, LABEL);
         }
         let description = &definition.description;
-        take(description, DESCRIPTION);
+        taken.take(description, DESCRIPTION);
         let first = description
             .split_once(". ")
             .map_or(description.as_str(), |(first, _)| first);
-        take(first, FIRST_SENTENCE);
-        let properties = definition
-            .input_schema
-            .get("properties")
-            .and_then(Value::as_object);
-        for (name, property) in properties.into_iter().flatten().take(100) {
-            take(name, PARAMETER);
-            if let Some(text) = property.get("description").and_then(Value::as_str) {
-                take(text, PARAMETER_DESCRIPTION);
-            }
-        }
+        taken.take(first, FIRST_SENTENCE);
+        taken.parameters(&definition.input_schema, 0);
         let id = self.names.len();
         self.names.push(definition.name.as_str().into());
-        self.lengths.push(length);
-        for (word, weight) in weights {
+        self.lengths.push(taken.length);
+        for (word, weight) in taken.weights {
             self.postings.entry(word).or_default().push((id, weight));
         }
     }
@@ -107,25 +116,19 @@ impl SearchIndex {
     #[must_use]
     pub fn search(&self, words_wanted: &str, limit: usize) -> Vec<SearchHit> {
         let mut scores: HashMap<usize, f64> = HashMap::new();
-        let mut wanted = words(words_wanted);
-        wanted.sort_unstable();
-        wanted.dedup();
-        for word in &wanted {
-            if self.postings.contains_key(word) {
-                self.score(word, 1.0, &mut scores);
-            } else {
-                // A word that no tool has: those that begin as it does, or that it begins with.
-                for other in self
-                    .postings
-                    .keys()
-                    .filter(|other| same_beginning(word, other))
-                {
-                    self.score(other, 0.5, &mut scores);
-                }
+        let mut answered: HashMap<usize, f64> = HashMap::new();
+        let mut whole = 0.0;
+        for word in self.known(words_wanted) {
+            let found = self.score(&word);
+            let rarity = self.rarity(found.len());
+            whole += rarity;
+            for (id, score) in found {
+                *scores.entry(id).or_default() += score;
+                *answered.entry(id).or_default() += rarity;
             }
-            for other in related(word) {
-                self.score(&stem(other), 0.6, &mut scores);
-            }
+        }
+        for (id, score) in &mut scores {
+            *score *= 1.0 - COVERAGE + COVERAGE * answered[id] / whole;
         }
         let whole = folded(words_wanted);
         for (id, name) in self.names.iter().enumerate() {
@@ -144,272 +147,178 @@ impl SearchIndex {
             .collect()
     }
 
-    fn score(&self, word: &str, weight: f64, scores: &mut HashMap<usize, f64>) {
-        let Some(postings) = self.postings.get(word) else {
-            return;
+    /// What to look for: each word of the question with all that stands for it.
+    fn known(&self, question: &str) -> Vec<Vec<(String, f64)>> {
+        let (mut wanted, joined) = asked(question);
+        wanted.truncate(MOST_WORDS);
+        let written_apart = joined
+            .into_iter()
+            .filter(|word| self.postings.contains_key(word))
+            .take(MOST_WORDS);
+        let mut known: Vec<Vec<(String, f64)>> =
+            written_apart.map(|word| vec![(word, 1.0)]).collect();
+        for word in wanted {
+            let others = related(&word);
+            if self.postings.contains_key(&word) || !others.is_empty() {
+                let mut all = vec![(word, 1.0)];
+                all.extend(others.iter().cloned());
+                known.push(all);
+            } else {
+                known.extend(self.near(&word));
+            }
+        }
+        known
+    }
+
+    /// What a word can stand for that neither a tool nor the table has.
+    fn near(&self, word: &str) -> Vec<Vec<(String, f64)>> {
+        if let Some(parts) = self.parts(word) {
+            return parts
+                .into_iter()
+                .map(|part| {
+                    let mut all: Vec<_> = related(&part)
+                        .iter()
+                        .map(|(other, weight)| (other.clone(), weight * PART))
+                        .collect();
+                    all.push((part, PART));
+                    all
+                })
+                .collect();
+        }
+        let near = |have: &dyn Fn(&str) -> bool, weight| -> Vec<(String, f64)> {
+            let mut found: Vec<_> = self
+                .postings
+                .keys()
+                .filter(|other| have(other))
+                .map(|other| (other.clone(), weight))
+                .collect();
+            found.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+            found
         };
-        let (all, having) = (count(self.names.len()), count(postings.len()));
-        let rarity = (1.0 + (all - having + 0.5) / (having + 0.5)).ln();
-        for &(id, frequency) in postings {
-            let norm = 1.0 - LENGTH + LENGTH * self.lengths[id] / self.mean_length;
-            let part = frequency * (SATURATION + 1.0) / (frequency + SATURATION * norm);
-            *scores.entry(id).or_default() += weight * rarity * part;
+        let beginning = near(&|other| same_beginning(word, other), BEGINNING);
+        let found = if beginning.is_empty() && word.len() <= 40 {
+            near(&|other| one_slip(word, other), SLIP)
+        } else {
+            beginning
+        };
+        if found.is_empty() {
+            Vec::new()
+        } else {
+            vec![found]
+        }
+    }
+
+    /// The two words that a word is made of (`filesystem`), if tools have both.
+    fn parts(&self, word: &str) -> Option<[String; 2]> {
+        if !word.is_ascii() || word.len() > 40 {
+            return None;
+        }
+        (3..word.len().saturating_sub(2))
+            .map(|at| [stem(&word[..at]), stem(&word[at..])])
+            .find(|parts| parts.iter().all(|part| self.postings.contains_key(part)))
+    }
+
+    /// How well each tool fits a word, of which the best of all that stands for it counts.
+    fn score(&self, word: &[(String, f64)]) -> HashMap<usize, f64> {
+        let mut best: HashMap<usize, f64> = HashMap::new();
+        let parts = |word: &str, weight: f64| {
+            let found = self.postings.get(word).map_or(&[][..], Vec::as_slice);
+            found.iter().map(move |&(id, frequency)| {
+                let norm = 1.0 - LENGTH + LENGTH * self.lengths[id] / self.mean_length;
+                let part = frequency * (SATURATION + 1.0) / (frequency + SATURATION * norm);
+                (id, weight * part)
+            })
+        };
+        let (exact, other): (Vec<_>, Vec<_>) = word.iter().partition(|(_, weight)| *weight >= 1.0);
+        for (word, weight) in other {
+            for (id, score) in parts(word, *weight) {
+                let best = best.entry(id).or_default();
+                *best = best.max(score);
+            }
+        }
+        // Words that mean the same are as rare as they are together.
+        let rarity = self.rarity(best.len());
+        for score in best.values_mut() {
+            *score *= rarity;
+        }
+        for (word, weight) in exact {
+            let rarity = self.rarity(self.postings.get(word).map_or(0, Vec::len));
+            for (id, score) in parts(word, *weight) {
+                let best = best.entry(id).or_default();
+                *best = best.max(score * rarity);
+            }
+        }
+        best
+    }
+
+    fn rarity(&self, having: usize) -> f64 {
+        let (all, having) = (count(self.names.len()), count(having));
+        (1.0 + (all - having + 0.5) / (having + 0.5)).ln()
+    }
+}
+
+/// The words of one tool.
+#[derive(Default)]
+struct Taken {
+    weights: HashMap<String, f64>,
+    length: f64,
+    parameters: usize,
+}
+
+impl Taken {
+    fn take(&mut self, text: &str, weight: f64) {
+        for word in words(text) {
+            *self.weights.entry(word).or_default() += weight;
+            self.length += weight;
+        }
+    }
+
+    /// The names and descriptions of parameters, those inside of others too.
+    fn parameters(&mut self, schema: &Value, depth: usize) {
+        if depth > DEEPEST_PARAMETER {
+            return;
+        }
+        if let Some(items) = schema.get("items") {
+            self.parameters(items, depth + 1);
+        }
+        let properties = schema.get("properties").and_then(Value::as_object);
+        for (name, property) in properties.into_iter().flatten() {
+            self.parameters += 1;
+            if self.parameters > MOST_PARAMETERS {
+                return;
+            }
+            self.take(name, PARAMETER);
+            for key in ["title", "description"] {
+                if let Some(text) = property.get(key).and_then(Value::as_str)
+                    && folded(text) != folded(name)
+                {
+                    self.take(text, PARAMETER_DESCRIPTION);
+                }
+            }
+            let choices = property.get("enum").and_then(Value::as_array);
+            for choice in choices.into_iter().flatten().take(20) {
+                self.take(choice.as_str().unwrap_or_default(), CHOICE);
+            }
+            self.parameters(property, depth + 1);
         }
     }
 }
 
 /// `percent` and `percentage`: one is the beginning of the other, and long enough to tell.
 fn same_beginning(a: &str, b: &str) -> bool {
-    a.len().min(b.len()) >= 5 && (a.starts_with(b) || b.starts_with(a))
+    let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
+    let enough = if long.len() <= 2 * short.len() { 4 } else { 5 };
+    short.len() >= enough && long.starts_with(short)
+}
+
+/// `calender` and `calendar`: one letter added, left out, changed or swapped with the next.
+fn one_slip(a: &str, b: &str) -> bool {
+    a.len().min(b.len()) >= 5
+        && a.len().abs_diff(b.len()) <= 1
+        && a.as_bytes()[0] == b.as_bytes()[0]
+        && strsim::osa_distance(a, b) <= 1
 }
 
 fn count(n: usize) -> f64 {
     f64::from(u32::try_from(n).unwrap_or(u32::MAX))
-}
-
-/// The words of a text as stems: parted at anything but letters and digits and inside
-/// `camelCase`, in lower case, without those that say nothing.
-fn words(text: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut word = String::new();
-    let mut before = ' ';
-    let mut chars = text.chars().take(20_000).peekable();
-    while let Some(c) = chars.next() {
-        let next_is_lower = chars.peek().is_some_and(|n| n.is_lowercase());
-        let hump =
-            c.is_uppercase() && (before.is_lowercase() || before.is_uppercase() && next_is_lower);
-        if (!c.is_alphanumeric() || hump) && !word.is_empty() {
-            found.push(std::mem::take(&mut word));
-        }
-        if c.is_alphanumeric() {
-            word.extend(c.to_lowercase());
-        }
-        before = c;
-    }
-    if !word.is_empty() {
-        found.push(word);
-    }
-    found.retain(|w| !EMPTY_WORDS.contains(&w.as_str()));
-    found.iter_mut().for_each(|w| *w = stem(w));
-    found
-}
-
-fn folded(text: &str) -> String {
-    text.chars()
-        .filter(|c| c.is_alphanumeric())
-        .flat_map(char::to_lowercase)
-        .collect()
-}
-
-/// Words that stand in questions and descriptions alike and tell no tools apart.
-const EMPTY_WORDS: [&str; 74] = [
-    "a",
-    "an",
-    "and",
-    "any",
-    "are",
-    "as",
-    "at",
-    "be",
-    "been",
-    "by",
-    "can",
-    "could",
-    "do",
-    "does",
-    "for",
-    "from",
-    "has",
-    "have",
-    "how",
-    "i",
-    "if",
-    "in",
-    "into",
-    "is",
-    "it",
-    "its",
-    "like",
-    "may",
-    "me",
-    "my",
-    "need",
-    "of",
-    "on",
-    "one",
-    "or",
-    "our",
-    "please",
-    "should",
-    "so",
-    "some",
-    "something",
-    "such",
-    "tell",
-    "that",
-    "the",
-    "their",
-    "them",
-    "then",
-    "there",
-    "these",
-    "they",
-    "this",
-    "those",
-    "to",
-    "tool",
-    "tools",
-    "us",
-    "use",
-    "used",
-    "using",
-    "want",
-    "was",
-    "we",
-    "what",
-    "when",
-    "where",
-    "which",
-    "who",
-    "will",
-    "with",
-    "would",
-    "you",
-    "your",
-    "s",
-];
-
-/// A word without its ending: a few steps of what English does, enough that `files`, `filing`
-/// and `filed` meet.
-fn stem(word: &str) -> String {
-    if word.chars().count() < 4 || !word.is_ascii() || word == "news" {
-        return word.to_owned();
-    }
-    let mut stem = word.to_owned();
-    for (ending, instead, least) in [
-        ("ies", "y", 3),
-        ("sses", "ss", 2),
-        ("ches", "ch", 3),
-        ("shes", "sh", 3),
-        ("xes", "x", 2),
-        ("s", "", 3),
-    ] {
-        if let Some(head) = stem.strip_suffix(ending)
-            && head.len() >= least
-            && !(ending == "s" && head.ends_with(['s', 'u', 'i']))
-        {
-            stem = format!("{head}{instead}");
-            break;
-        }
-    }
-    for (ending, instead, least) in [
-        ("ational", "ate", 3),
-        ("ization", "ize", 3),
-        ("ations", "ate", 3),
-        ("ation", "ate", 3),
-        ("ition", "", 4),
-        ("ingly", "", 3),
-        ("ing", "", 3),
-        ("edly", "", 3),
-        ("ied", "y", 3),
-        ("ed", "", 3),
-        ("ment", "", 4),
-        ("ness", "", 3),
-        ("ally", "al", 3),
-        ("ly", "", 3),
-        ("er", "", 4),
-        ("or", "", 4),
-    ] {
-        if let Some(head) = stem.strip_suffix(ending)
-            && head.len() >= least
-        {
-            stem = undoubled(&format!("{head}{instead}"));
-            break;
-        }
-    }
-    if stem.len() > 3 && stem.ends_with('e') {
-        stem.pop();
-    }
-    stem
-}
-
-/// `runn` is `run`, `stopp` is `stop`.
-fn undoubled(stem: &str) -> String {
-    let bytes = stem.as_bytes();
-    match bytes {
-        [.., a, b] if a == b && !b"aeiolsz".contains(a) && bytes.len() > 3 => {
-            stem[..stem.len() - 1].to_owned()
-        }
-        _ => stem.to_owned(),
-    }
-}
-
-/// Words that mean nearly the same to people who ask and people who describe tools.
-const RELATED: &[&[&str]] = &[
-    &[
-        "get", "fetch", "retrieve", "read", "show", "look", "view", "load",
-    ],
-    &["find", "search", "lookup", "query", "locate", "discover"],
-    &["make", "create", "add", "new", "generate", "build", "start"],
-    &[
-        "delete", "remove", "erase", "drop", "discard", "rid", "clear",
-    ],
-    &[
-        "change", "update", "edit", "modify", "alter", "rename", "set", "adjust",
-    ],
-    &["send", "post", "deliver", "mail", "email", "notify"],
-    &["list", "enumerate", "overview", "all"],
-    &["folder", "directory", "dir"],
-    &["file", "document", "path"],
-    &["picture", "image", "photo"],
-    &["message", "note", "text", "reply"],
-    &["run", "execute", "launch", "perform", "invoke"],
-    &["compare", "diff", "difference", "versus"],
-    &["copy", "duplicate", "clone"],
-    &["move", "relocate", "transfer"],
-    &["meeting", "event", "appointment", "calendar", "schedule"],
-    &["bug", "issue", "ticket", "problem", "defect"],
-    &[
-        "web", "internet", "online", "url", "website", "page", "site",
-    ],
-    &["database", "table", "sql", "record", "row"],
-    &[
-        "money", "payment", "charge", "invoice", "bill", "price", "cost",
-    ],
-    &["person", "user", "people", "member", "contact", "customer"],
-    &["weather", "forecast", "temperature", "rain", "umbrella"],
-    &["time", "clock", "hour", "date", "timezone"],
-    &["remember", "memory", "store", "save", "keep"],
-    &[
-        "translate",
-        "language",
-        "english",
-        "french",
-        "german",
-        "spanish",
-        "italian",
-        "portuguese",
-        "japanese",
-        "chinese",
-        "korean",
-        "russian",
-        "arabic",
-        "hindi",
-    ],
-    &[
-        "currency", "exchange", "euro", "dollar", "yen", "franc", "sterling", "rupee",
-    ],
-    &["map", "route", "directions", "navigate", "drive"],
-    &["commit", "history", "log", "revision"],
-    &["upload", "attach", "put"],
-    &["download", "export"],
-];
-
-fn related(word: &str) -> Vec<&'static str> {
-    RELATED
-        .iter()
-        .filter(|group| group.iter().any(|w| stem(w) == *word))
-        .flat_map(|group| group.iter().copied())
-        .filter(|w| stem(w) != *word)
-        .collect()
 }
