@@ -97,10 +97,14 @@ fn strict(text: &str, reply: Reply, wrappings: usize) -> Result<ToolArguments, S
     }
 }
 
+/// An object with its text, byte for byte; white space around it that JSON has not (a vertical
+/// tab, a no-break space) would make the text unreadable for the server that it goes back to.
 fn object(value: JsonObject, raw: &str) -> ToolArguments {
+    let trimmed = raw.trim();
+    let json = raw.trim_matches([' ', '\t', '\n', '\r']).len() == trimmed.len();
     ToolArguments::Object {
         value: Arc::new(value),
-        raw: Some(raw.into()),
+        raw: Some(if json { raw } else { trimmed }.into()),
     }
 }
 

@@ -320,7 +320,9 @@ impl SseReader {
             _ => Start::Events,
         };
         if self.is_body() {
+            // White space in front is not the body's, in whatever pieces it came.
             self.line = Vec::new();
+            return &rest[first..];
         }
         rest
     }

@@ -131,6 +131,18 @@ fn deep_or_endless_arguments_are_unusable() {
     }
 }
 
+/// White space that JSON has not is not sent back with the arguments.
+#[test]
+fn usable_arguments_are_json_whatever_stands_around_them() {
+    for around in ["\u{b}", "\u{a0}", "\u{3000}\n", " \u{85}", "\t \r\n", ""] {
+        let message = with_arguments(&format!("{around}{{\"a\": 1}}{around}"));
+        let call = message.tool_calls().next().expect("a call");
+        let raw = call.arguments.raw();
+        let value: serde_json::Value = serde_json::from_str(&raw).expect("JSON");
+        assert_eq!(value.as_object(), call.arguments(), "{around:?}");
+    }
+}
+
 #[test]
 fn numbers_beyond_a_double_cost_only_themselves() {
     let body = "{\"created\":1e999,\"choices\":[{\"message\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}";

@@ -8,3 +8,4 @@ mod memory;
 mod model;
 mod served_cases;
 mod server;
+mod strict;

@@ -12,6 +12,8 @@ fn every_sample_is_the_same_split_at_every_byte() {
             let (seen, reader) = read([head, tail]);
             assert_eq!(seen, sample.events, "{} at {at}", sample.name);
             assert_eq!(reader.kind(), sample.kind, "{} at {at}", sample.name);
+            let (_, whole) = read([&sample.bytes[..]]);
+            assert_eq!(reader.body(), whole.body(), "{} at {at}", sample.name);
         }
         let (seen, _) = read(sample.bytes.chunks(1));
         assert_eq!(seen, sample.events, "{} byte by byte", sample.name);
@@ -45,11 +47,12 @@ proptest! {
         bytes in soup(),
         cuts in prop::collection::vec(0usize..200, 0..8),
     ) {
-        let (whole, _) = read([&bytes[..]]);
+        let (whole, reader) = read([&bytes[..]]);
         let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
         cuts.extend([0, bytes.len()]);
         cuts.sort_unstable();
-        let (pieces, _) = read(cuts.windows(2).map(|pair| &bytes[pair[0]..pair[1]]));
+        let (pieces, cut) = read(cuts.windows(2).map(|pair| &bytes[pair[0]..pair[1]]));
         prop_assert_eq!(whole, pieces);
+        prop_assert_eq!((reader.kind(), reader.body()), (cut.kind(), cut.body()));
     }
 }
