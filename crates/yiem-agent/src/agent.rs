@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use yiem_core::{
-    ChatModel, ChatOptions, Deps, Env, Error, History, IdKind, IntoToolSource, SessionId,
-    SystemEnv, Tool, ToolSource,
+    ChatModel, ChatOptions, Deps, Env, Error, History, IdKind, IntoToolSource, ModelCost,
+    SessionId, SystemEnv, Tool, ToolSource,
 };
 use yiem_tools::{CatalogBuilder, Discovery, SourceId, ToolCatalog};
 
@@ -409,6 +409,12 @@ impl AgentBuilder {
         let mut state = State::new(settings, session_id, self.session.history);
         state.shown = self.session.shown;
         state.open_calls = self.session.open;
+        state.usage = self.session.usage;
+        state.tool_usage = self.session.tool_usage;
+        let price = &state.settings.model.info().cost;
+        if *price != ModelCost::default() && !state.usage.is_unknown() {
+            state.cost = Some(price.of(&state.usage));
+        }
         let shared = Shared::new(
             Arc::new(self.config),
             env,

@@ -116,6 +116,9 @@ pub(crate) fn without_open_calls(messages: &History, cut: usize) -> usize {
             _ => {}
         }
     }
+    if open.is_empty() && cut >= messages.len() {
+        safe = messages.len();
+    }
     safe
 }
 

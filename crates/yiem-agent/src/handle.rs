@@ -55,6 +55,7 @@ impl Drop for Handle {
     fn drop(&mut self) {
         self.shared.root.cancel_because(CancelReason::Stopped);
         self.shared.subscribers.close();
+        self.shared.close_journal();
     }
 }
 
@@ -317,6 +318,7 @@ impl Agent {
         }
         shared.root.cancel_because(CancelReason::Stopped);
         shared.subscribers.close();
+        shared.close_journal();
         Stopped {
             undelivered,
             in_time,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
-use yiem_core::{History, JsonObject, Message, RunId, SessionId, ToolCallId};
+use yiem_core::{History, JsonObject, Message, RunId, SessionId, ToolCallId, Usage};
 
 use crate::outcome::EndKind;
 
@@ -185,6 +185,10 @@ pub trait Journal: Send + Sync + 'static {
     async fn flush(&self) -> Result<(), JournalError> {
         Ok(())
     }
+
+    /// The agent was stopped or dropped: nothing more will be appended, and what is held (a
+    /// lock) is let go now, so that the session can be opened again at once.
+    fn close(&self) {}
 }
 
 /// A journal that could not be read or written.
@@ -228,6 +232,10 @@ pub struct Session {
     pub shown: Option<History>,
     /// Calls of the last reply that are not all answered.
     pub open: Vec<OpenCall>,
+    /// Tokens of the replies that were written down; what a reset took back counts all the same.
+    pub usage: Usage,
+    /// Tokens that tools used for models of their own.
+    pub tool_usage: Usage,
 }
 
 /// A call of the last reply, as far as it had got when the session broke off (S-3).

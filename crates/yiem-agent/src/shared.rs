@@ -420,6 +420,13 @@ impl Shared {
         goes_on
     }
 
+    /// Nothing more is written: the session can be opened again.
+    pub(crate) fn close_journal(&self) {
+        if let Some(journal) = &self.journal {
+            journal.close();
+        }
+    }
+
     /// Ends the run of that ticket, wherever it is.
     pub(crate) fn give_up(&self, ticket: u64) {
         let mut state = self.lock();

@@ -6,12 +6,12 @@
 //! Each record is handed to the operating system before `append` returns, so it survives the end
 //! of the process, however hard; [`FlushPolicy`] says when it is made to survive that of the
 //! machine. A last line that was torn is cut off and kept aside beside the file
-//! (`NAME.torn-1`). One process writes at a time.
+//! (`NAME.torn-1`), a line that a full disk cut short is taken back at once. One process writes at a time.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -38,9 +38,20 @@ pub enum FlushPolicy {
 /// A journal in a file; see the module.
 #[derive(Debug)]
 pub struct FileJournal {
-    file: Arc<Mutex<File>>,
+    lines: Arc<Mutex<Lines>>,
     path: PathBuf,
     flush: FlushPolicy,
+}
+
+/// The file, and how much of it is whole lines.
+#[derive(Debug)]
+struct Lines {
+    file: File,
+    whole: u64,
+    /// A line was written in part and could not be cut off yet.
+    torn: bool,
+    /// The lock was given back: another may write.
+    closed: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -75,10 +86,16 @@ impl FileJournal {
         } else {
             read(path, &text[..whole])?
         };
-        file.seek(SeekFrom::End(0))
+        let whole = file
+            .seek(SeekFrom::End(0))
             .map_err(|e| io(path, "write", e))?;
         let journal = Self {
-            file: Arc::new(Mutex::new(file)),
+            lines: Arc::new(Mutex::new(Lines {
+                file,
+                whole,
+                torn: false,
+                closed: false,
+            })),
             path: path.to_owned(),
             flush: FlushPolicy::default(),
         };
@@ -146,7 +163,11 @@ impl FileJournal {
 
     fn write(&self, record: &JournalRecord, sync: bool) -> Result<(), JournalError> {
         let line = line_of(record)?;
-        append(&self.file, &self.path, &line, sync)
+        self.lines().append(&self.path, &line, sync)
+    }
+
+    fn lines(&self) -> MutexGuard<'_, Lines> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -157,20 +178,35 @@ impl Journal for FileJournal {
             return self.write(record, false);
         }
         // Waiting for the disk is not done on a thread of the runtime.
-        let (file, path, line) = (Arc::clone(&self.file), self.path.clone(), line_of(record)?);
-        blocking(move || append(&file, &path, &line, true)).await
+        let (lines, path) = (Arc::clone(&self.lines), self.path.clone());
+        let line = line_of(record)?;
+        blocking(move || {
+            let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
+            lines.append(&path, &line, true)
+        })
+        .await
     }
 
     async fn flush(&self) -> Result<(), JournalError> {
         if self.flush != FlushPolicy::PerTurn {
             return Ok(());
         }
-        let (file, path) = (Arc::clone(&self.file), self.path.clone());
+        let (lines, path) = (Arc::clone(&self.lines), self.path.clone());
         blocking(move || {
-            let file = file.lock().unwrap_or_else(PoisonError::into_inner);
-            file.sync_data().map_err(|e| io(&path, "write", e))
+            let lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
+            lines.file.sync_data().map_err(|e| io(&path, "write", e))
         })
         .await
+    }
+
+    fn close(&self) {
+        let mut lines = self.lines();
+        if !lines.closed {
+            lines.closed = true;
+            if let Err(error) = lines.file.unlock() {
+                tracing::warn!(%error, "the session's file could not be unlocked");
+            }
+        }
     }
 }
 
@@ -189,13 +225,39 @@ fn line_of(record: &JournalRecord) -> Result<Vec<u8>, JournalError> {
     Ok(line)
 }
 
-fn append(file: &Mutex<File>, path: &Path, line: &[u8], sync: bool) -> Result<(), JournalError> {
-    let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
-    file.write_all(line).map_err(|e| io(path, "write", e))?;
-    if sync {
-        file.sync_data().map_err(|e| io(path, "write", e))?;
+impl Lines {
+    /// Appends a line, whole or not at all: what a full disk let through is cut off again.
+    fn append(&mut self, path: &Path, line: &[u8], sync: bool) -> Result<(), JournalError> {
+        if self.closed {
+            return Err(JournalError::new(format!(
+                "{} was let go when its agent was stopped or dropped",
+                path.display()
+            )));
+        }
+        if self.torn {
+            self.cut(path)?;
+        }
+        if let Err(error) = self.file.write_all(line) {
+            self.torn = true;
+            if let Err(error) = self.cut(path) {
+                tracing::warn!(%error, "a line that was written in part stays until the next one");
+            }
+            return Err(io(path, "write", error));
+        }
+        self.whole += line.len() as u64;
+        if sync {
+            self.file.sync_data().map_err(|e| io(path, "write", e))?;
+        }
+        Ok(())
     }
-    Ok(())
+
+    fn cut(&mut self, path: &Path) -> Result<(), JournalError> {
+        self.file
+            .set_len(self.whole)
+            .map_err(|e| io(path, "cut", e))?;
+        self.torn = false;
+        Ok(())
+    }
 }
 
 fn locked(path: &Path) -> Result<File, JournalError> {

@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use yiem_core::{Content, History, Message, ToolCallId, ToolResultMessage};
+use yiem_core::{Content, History, Message, ToolCallId, ToolResultMessage, Usage};
 
 use super::{JournalRecord, OpenCall, Session};
 
@@ -34,6 +34,13 @@ struct Reader {
     calls: Vec<(ToolCallId, String)>,
     results: HashMap<ToolCallId, Arc<Message>>,
     begun: HashSet<ToolCallId>,
+    usage: Usage,
+    tool_usage: Usage,
+    /// Messages whose tokens are counted, or are another session's: written again after a
+    /// rewind, or at the beginning of a branch, they do not count again.
+    paid: Vec<Arc<Message>>,
+    /// How many messages of a branch are still to come.
+    branched: usize,
 }
 
 impl Reader {
@@ -41,6 +48,7 @@ impl Reader {
         match record {
             JournalRecord::Message { message } => {
                 self.close_calls();
+                self.count(&message);
                 if let Message::Assistant(m) = &*message
                     && !m.is_broken()
                 {
@@ -57,6 +65,7 @@ impl Reader {
             JournalRecord::CallResult { message } => {
                 if let Some(result) = message.as_tool_result() {
                     let id = result.tool_call_id.clone();
+                    self.count(&message);
                     self.results.entry(id).or_insert(message);
                 }
                 if self
@@ -71,8 +80,41 @@ impl Reader {
                 self.close_calls();
                 self.shown = Some(shown.into_iter().collect());
             }
-            JournalRecord::Reset => *self = Self::default(),
+            JournalRecord::Reset => {
+                let mut paid = std::mem::take(&mut self.paid);
+                paid.extend(self.history.iter().cloned());
+                paid.extend(self.results.values().cloned());
+                *self = Self {
+                    usage: self.usage,
+                    tool_usage: self.tool_usage,
+                    paid,
+                    ..Self::default()
+                };
+            }
+            JournalRecord::Branch { messages, .. } => self.branched = messages,
             _ => {}
+        }
+    }
+
+    /// Adds up what a message cost, once.
+    fn count(&mut self, message: &Arc<Message>) {
+        if self.branched > 0 {
+            self.branched -= 1;
+            return;
+        }
+        let (total, usage) = match &**message {
+            Message::Assistant(m) => (&mut self.usage, m.usage),
+            Message::ToolResult(m) => (&mut self.tool_usage, m.usage.unwrap_or_default()),
+            _ => return,
+        };
+        if usage.is_unknown() {
+            return;
+        }
+        match self.paid.iter().position(|paid| paid == message) {
+            Some(at) => {
+                self.paid.swap_remove(at);
+            }
+            None => total.add(&usage),
         }
     }
 
@@ -116,6 +158,8 @@ impl Reader {
             history: self.history,
             shown: self.shown,
             open,
+            usage: self.usage,
+            tool_usage: self.tool_usage,
         }
     }
 }

@@ -47,6 +47,7 @@ impl Run {
         self.reply = self.history.last().cloned();
         self.last_text.clone_from(&self.reply);
         let calls = self.reply.as_ref().and_then(|m| m.as_assistant());
+        self.truncated = calls.map(|m| m.stop_reason.clone()).filter(is_cut);
         let calls: Vec<_> = calls
             .into_iter()
             .flat_map(|m| m.tool_calls().cloned())
@@ -475,6 +476,11 @@ impl Run {
             });
         }
     }
+}
+
+/// Whether a reply that ended for this reason may be incomplete: none of its calls runs.
+pub(super) fn is_cut(stop: &StopReason) -> bool {
+    matches!(stop, StopReason::Length | StopReason::ContentFilter)
 }
 
 /// A failed result of one text.

@@ -8,6 +8,7 @@ use yiem_core::{
     ModelError, ModelErrorKind, ModelInfo, StopReason, Timestamp,
 };
 
+use super::calls::is_cut;
 use super::{At, Run, RunFacts, Step};
 use crate::batch::Batch;
 use crate::config::ToolExecution;
@@ -89,10 +90,6 @@ impl Run {
     /// A good reply enters the history; its calls become the batch.
     fn accept(&mut self, message: AssistantMessage, facts: &dyn RunFacts) {
         self.stop_reason = message.stop_reason.clone();
-        let cut = matches!(
-            message.stop_reason,
-            StopReason::Length | StopReason::ContentFilter
-        );
         let calls: Vec<_> = message.tool_calls().cloned().collect();
         let message = self.close_message(message);
         self.enter(Arc::clone(&message));
@@ -101,7 +98,7 @@ impl Run {
         if calls.is_empty() {
             return self.turn_done(facts);
         }
-        if cut {
+        if is_cut(&self.stop_reason) {
             self.truncated = Some(self.stop_reason.clone());
         }
         let config = &self.rules.config;

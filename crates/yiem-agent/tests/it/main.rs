@@ -17,6 +17,8 @@ mod events;
 mod failures;
 mod hooks;
 mod invariants;
+#[cfg(unix)]
+mod killed;
 mod lifecycle;
 mod limits;
 mod memory;
@@ -24,6 +26,7 @@ mod output;
 mod property;
 mod queues;
 mod rewind;
+mod session_file;
 mod sessions;
 mod traces;
 mod turns;

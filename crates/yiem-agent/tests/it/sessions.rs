@@ -222,13 +222,11 @@ async fn a_session_in_a_file_opens_again_and_branches() {
     let id = first.session_id();
     within(first.prompt("one")).await.unwrap();
     drop(first);
-    tokio::time::sleep(Duration::from_millis(1)).await;
     let second = open();
     assert_eq!(second.session_id(), id);
     let outcome = within(second.prompt("two")).await.unwrap();
     assert_eq!(outcome.text(), "3 seen");
     drop(second);
-    tokio::time::sleep(Duration::from_millis(1)).await;
     let (_lock, whole) = FileJournal::open(&path, &SystemEnv::default()).unwrap();
     assert_eq!(whole.history.len(), 4);
     let before = std::fs::read(&path).unwrap();
