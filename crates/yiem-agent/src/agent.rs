@@ -19,7 +19,7 @@ use crate::error::BuildError;
 use crate::event::AgentEvent;
 use crate::handle::Agent;
 use crate::hook::{
-    AfterToolCall, AgentHook, BeforeModelCall, BeforeToolCall, ContextView, ModelCallView,
+    AfterToolCall, AgentHook, BeforeModelCall, BeforeToolCall, ContextView, Hooks, ModelCallView,
     PrepareNextTurn, StopAfterTurn, ToolCallView, ToolResultView, TransformContext, TurnView,
 };
 use crate::journal::{FileJournal, Journal, Session};
@@ -418,7 +418,7 @@ impl AgentBuilder {
         let shared = Shared::new(
             Arc::new(self.config),
             env,
-            self.hooks.into(),
+            Hooks::new(&self.hooks),
             self.listeners.into(),
             self.deps,
             catalog,

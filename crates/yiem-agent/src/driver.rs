@@ -437,7 +437,7 @@ impl Driver {
         let run = state.run.as_ref()?;
         let calls = run.batch_len();
         let turn = Arc::new(TurnEnv {
-            hooks: Arc::clone(&self.shared.hooks),
+            hooks: self.shared.hooks.clone(),
             tools: self.tools.clone(),
             env: Arc::clone(&self.shared.env),
             deps: self.shared.deps.clone(),

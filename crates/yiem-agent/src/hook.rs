@@ -8,6 +8,7 @@
 //! abort its future is dropped, except `after_tool_call`, which may use up the grace period.
 
 mod closure;
+mod point;
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,6 +25,8 @@ pub use closure::{
     after_tool_call, before_model_call, before_tool_call, prepare_next_turn,
     should_stop_after_turn, transform_context,
 };
+pub use point::HookPoint;
+pub(crate) use point::Hooks;
 
 /// Steers a run. Every method has a default that changes nothing.
 ///
@@ -33,6 +36,16 @@ pub trait AgentHook: Send + Sync + 'static {
     /// What errors and traces call it.
     fn name(&self) -> &str {
         std::any::type_name::<Self>()
+    }
+
+    /// Whether this hook has something to say at that point of a run. Asked once, when the agent
+    /// is built; where the answer is no, its method is never called.
+    ///
+    /// Default: yes, everywhere. A hook that has only one or two methods spares each turn the
+    /// views of the others by saying so.
+    fn is_asked_at(&self, point: HookPoint) -> bool {
+        let _ = point;
+        true
     }
 
     /// Changes what the model is shown of the history (R `prepareContext`).

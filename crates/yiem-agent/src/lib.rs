@@ -62,7 +62,7 @@ pub use handle::{
 };
 pub use hook::{
     AfterToolCall, AgentHook, BeforeModelCall, BeforeToolCall, Compaction, CompactionView,
-    ContextView, ModelCallView, PrepareNextTurn, Question, StopAfterTurn, ToolCallView,
+    ContextView, HookPoint, ModelCallView, PrepareNextTurn, Question, StopAfterTurn, ToolCallView,
     ToolResultView, TransformContext, TurnView, after_tool_call, before_model_call,
     before_tool_call, prepare_next_turn, should_stop_after_turn, transform_context,
 };

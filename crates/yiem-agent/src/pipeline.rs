@@ -25,14 +25,14 @@ use yiem_tools::{RegisteredTool, ValidationError};
 use crate::approval::{ApprovalAnswer, ApprovalRequest, Approvals};
 use crate::config::AgentConfig;
 use crate::event::{ApprovalResolution, EventKind, RejectReason};
-use crate::hook::{AgentHook, BeforeToolCall, Question, ToolCallView, ToolResultView};
+use crate::hook::{BeforeToolCall, HookPoint, Hooks, Question, ToolCallView, ToolResultView};
 use crate::offered::Offered;
 
 pub(crate) use progress::CallProgress;
 
 /// What the calls of one turn have in common.
 pub(crate) struct TurnEnv {
-    pub(crate) hooks: Arc<[Arc<dyn AgentHook>]>,
+    pub(crate) hooks: Hooks,
     pub(crate) tools: Offered,
     pub(crate) env: Arc<dyn Env>,
     pub(crate) deps: Deps,
@@ -119,7 +119,7 @@ pub(crate) async fn prepare(
         args,
     };
     let mut asked = false;
-    for hook in turn.hooks.iter() {
+    for hook in turn.hooks.at(HookPoint::BeforeToolCall) {
         let view = ToolCallView {
             run_id: turn.run_id.clone(),
             turn: turn.turn,
@@ -256,7 +256,7 @@ pub(crate) async fn execute(
 ) -> ToolOutput {
     let PreparedToolCall { tool, call, args } = prepared;
     let output = run_tool(turn, &tool, args.clone(), &context).await;
-    if turn.hooks.is_empty() {
+    if !turn.hooks.any_at(HookPoint::AfterToolCall) {
         return output;
     }
     let _ = executed.set(output.clone());
@@ -324,7 +324,7 @@ async fn after_hooks(
     args: &ValidArgs,
     mut output: ToolOutput,
 ) -> ToolOutput {
-    for hook in turn.hooks.iter() {
+    for hook in turn.hooks.at(HookPoint::AfterToolCall) {
         let shared = Arc::new(output);
         let view = ToolResultView {
             run_id: turn.run_id.clone(),

@@ -17,7 +17,7 @@ use crate::approval::Approvals;
 use crate::compaction::Compactor;
 use crate::config::AgentConfig;
 use crate::error::RunError;
-use crate::hook::{AgentHook, PrepareNextTurn};
+use crate::hook::{HookPoint, Hooks, PrepareNextTurn};
 use crate::journal::{Journal, OpenCall};
 use crate::offered::Offered;
 use crate::outcome::{EndReason, Failure, Outcome};
@@ -36,7 +36,7 @@ pub(crate) type TraceContext = Arc<dyn Fn() -> Vec<(String, String)> + Send + Sy
 pub(crate) struct Shared {
     pub(crate) config: Arc<AgentConfig>,
     pub(crate) env: Arc<dyn Env>,
-    pub(crate) hooks: Arc<[Arc<dyn AgentHook>]>,
+    pub(crate) hooks: Hooks,
     pub(crate) listeners: Arc<[Listener]>,
     pub(crate) subscribers: Subscribers,
     pub(crate) approvals: Arc<Approvals>,
@@ -151,7 +151,7 @@ impl Shared {
     pub(crate) fn new(
         config: Arc<AgentConfig>,
         env: Arc<dyn Env>,
-        hooks: Arc<[Arc<dyn AgentHook>]>,
+        hooks: Hooks,
         listeners: Arc<[Listener]>,
         deps: Deps,
         catalog: ToolCatalog,
@@ -197,7 +197,7 @@ impl Shared {
         Self {
             config: Arc::clone(&self.config),
             env: Arc::clone(&self.env),
-            hooks: Arc::clone(&self.hooks),
+            hooks: self.hooks.clone(),
             listeners,
             subscribers: Subscribers::default(),
             approvals: Arc::clone(&self.approvals),
@@ -213,6 +213,14 @@ impl Shared {
             idle: Notify::new(),
             state: Mutex::new(State::new(settings, session_id, History::new())),
         }
+    }
+
+    /// Whether anybody has to be waited for between the decision to ask the model and the
+    /// request.
+    pub(crate) fn waits_before_model_call(&self) -> bool {
+        self.has_sources
+            || self.hooks.any_at(HookPoint::TransformContext)
+            || self.hooks.any_at(HookPoint::BeforeModelCall)
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
@@ -351,8 +359,8 @@ impl Shared {
         entering.extend(messages);
         let rules = RunRules {
             config: Arc::clone(&self.config),
-            judge_turns: !self.hooks.is_empty(),
-            prepare_turns: !self.hooks.is_empty(),
+            judge_turns: self.hooks.any_at(HookPoint::ShouldStopAfterTurn),
+            prepare_turns: self.hooks.any_at(HookPoint::PrepareNextTurn),
             journal: self.journal.is_some(),
             wants_output: output.is_some(),
             output_tool: output.as_ref().and_then(|o| o.tool_name()),

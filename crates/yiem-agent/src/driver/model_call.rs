@@ -12,7 +12,7 @@ use yiem_core::{
 use yiem_tools::CatalogNotice;
 
 use super::{Driver, Work};
-use crate::hook::{BeforeModelCall, ContextView, ModelCallView, TransformContext};
+use crate::hook::{BeforeModelCall, ContextView, HookPoint, ModelCallView, TransformContext};
 use crate::offered::Offered;
 use crate::outcome::Failure;
 use crate::pipeline::{guarded, panic_text};
@@ -53,7 +53,7 @@ impl Driver {
         let Some(asking) = self.asking(attempt) else {
             return;
         };
-        if self.shared.hooks.is_empty() && !self.shared.has_sources {
+        if !self.shared.waits_before_model_call() {
             let ready = asking.ready_now();
             self.request_ready(Ok(Box::new(ready)));
         } else {
@@ -169,7 +169,7 @@ impl Asking {
                 .map(input_of)
                 .collect();
         }
-        for hook in shared.hooks.iter() {
+        for hook in shared.hooks.at(HookPoint::TransformContext) {
             let view = ContextView {
                 run_id: self.run_id.clone(),
                 turn: self.turn,
@@ -197,7 +197,7 @@ impl Asking {
         );
         let mut ready = self.ready_now();
         ready.told = told;
-        for hook in shared.hooks.iter() {
+        for hook in shared.hooks.at(HookPoint::BeforeModelCall) {
             let view = ModelCallView {
                 run_id: run_id.clone(),
                 turn,

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use yiem_core::{BoxFuture, History};
 
 use super::{Driver, Work};
-use crate::hook::{Compaction, CompactionView, PrepareNextTurn, StopAfterTurn, TurnView};
+use crate::hook::{
+    Compaction, CompactionView, HookPoint, PrepareNextTurn, StopAfterTurn, TurnView,
+};
 use crate::journal::JournalRecord;
 use crate::outcome::Failure;
 use crate::pipeline::guarded;
@@ -67,7 +69,7 @@ async fn judge(shared: &Shared, view: Option<TurnView>) -> Result<StopAfterTurn,
     let Some(view) = view else {
         return Ok(StopAfterTurn::GoOn);
     };
-    for hook in shared.hooks.iter() {
+    for hook in shared.hooks.at(HookPoint::ShouldStopAfterTurn) {
         match guarded(hook.should_stop_after_turn(view.clone())).await {
             Ok(StopAfterTurn::GoOn) => {}
             Ok(StopAfterTurn::Stop) => return Ok(StopAfterTurn::Stop),
@@ -80,7 +82,7 @@ async fn judge(shared: &Shared, view: Option<TurnView>) -> Result<StopAfterTurn,
 async fn change(shared: &Shared, view: Option<TurnView>) -> Result<(), Failure> {
     let Some(view) = view else { return Ok(()) };
     let mut all = PrepareNextTurn::keep();
-    for hook in shared.hooks.iter() {
+    for hook in shared.hooks.at(HookPoint::PrepareNextTurn) {
         match guarded(hook.prepare_next_turn(view.clone())).await {
             Ok(change) => all.merge(change),
             Err(error) => return Err(hook_failure(hook.name(), error)),
@@ -98,7 +100,7 @@ async fn change(shared: &Shared, view: Option<TurnView>) -> Result<(), Failure> 
 }
 
 async fn compact(shared: &Shared, view: CompactionView) -> Result<History, String> {
-    for hook in shared.hooks.iter() {
+    for hook in shared.hooks.at(HookPoint::Compact) {
         match guarded(hook.compact(view.clone())).await {
             Ok(Compaction::Pass) => {}
             Ok(Compaction::Replace(messages)) => return Ok(messages),

@@ -6,12 +6,13 @@ use async_trait::async_trait;
 use yiem_core::Error;
 
 use super::{
-    AfterToolCall, AgentHook, BeforeModelCall, BeforeToolCall, ContextView, ModelCallView,
-    PrepareNextTurn, StopAfterTurn, ToolCallView, ToolResultView, TransformContext, TurnView,
+    AfterToolCall, AgentHook, BeforeModelCall, BeforeToolCall, ContextView, HookPoint,
+    ModelCallView, PrepareNextTurn, StopAfterTurn, ToolCallView, ToolResultView, TransformContext,
+    TurnView,
 };
 
 macro_rules! closure_hook {
-    ($(#[$doc:meta])* $method:ident, $adapter:ident, $view:ty, $answer:ty) => {
+    ($(#[$doc:meta])* $method:ident, $point:ident, $adapter:ident, $view:ty, $answer:ty) => {
         $(#[$doc])*
         pub fn $method<F, Fut>(hook: F) -> impl AgentHook
         where
@@ -33,6 +34,10 @@ macro_rules! closure_hook {
                 stringify!($method)
             }
 
+            fn is_asked_at(&self, point: HookPoint) -> bool {
+                point == HookPoint::$point
+            }
+
             async fn $method(&self, view: $view) -> Result<$answer, Error> {
                 (self.0)(view).await
             }
@@ -42,11 +47,11 @@ macro_rules! closure_hook {
 
 closure_hook!(
     /// A hook that only has [`AgentHook::transform_context`].
-    transform_context, TransformContextFn, ContextView, TransformContext
+    transform_context, TransformContext, TransformContextFn, ContextView, TransformContext
 );
 closure_hook!(
     /// A hook that only has [`AgentHook::before_model_call`].
-    before_model_call, BeforeModelCallFn, ModelCallView, BeforeModelCall
+    before_model_call, BeforeModelCall, BeforeModelCallFn, ModelCallView, BeforeModelCall
 );
 closure_hook!(
     /// A hook that only has [`AgentHook::before_tool_call`].
@@ -62,17 +67,17 @@ closure_hook!(
     /// });
     /// # let _ = hook;
     /// ```
-    before_tool_call, BeforeToolCallFn, ToolCallView, BeforeToolCall
+    before_tool_call, BeforeToolCall, BeforeToolCallFn, ToolCallView, BeforeToolCall
 );
 closure_hook!(
     /// A hook that only has [`AgentHook::after_tool_call`].
-    after_tool_call, AfterToolCallFn, ToolResultView, AfterToolCall
+    after_tool_call, AfterToolCall, AfterToolCallFn, ToolResultView, AfterToolCall
 );
 closure_hook!(
     /// A hook that only has [`AgentHook::should_stop_after_turn`].
-    should_stop_after_turn, ShouldStopAfterTurnFn, TurnView, StopAfterTurn
+    should_stop_after_turn, ShouldStopAfterTurn, ShouldStopAfterTurnFn, TurnView, StopAfterTurn
 );
 closure_hook!(
     /// A hook that only has [`AgentHook::prepare_next_turn`].
-    prepare_next_turn, PrepareNextTurnFn, TurnView, PrepareNextTurn
+    prepare_next_turn, PrepareNextTurn, PrepareNextTurnFn, TurnView, PrepareNextTurn
 );

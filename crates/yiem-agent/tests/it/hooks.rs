@@ -6,8 +6,9 @@ use std::time::Duration;
 use expect_test::expect;
 use serde_json::json;
 use yiem_agent::{
-    AfterToolCall, Agent, AgentHook, ApprovalAnswer, BeforeModelCall, BeforeToolCall, EndReason,
-    EventKind, Failure, PrepareNextTurn, Question, StopAfterTurn, TransformContext,
+    AfterToolCall, Agent, AgentHook, ApprovalAnswer, BeforeModelCall, BeforeToolCall, ContextView,
+    EndReason, EventKind, Failure, HookPoint, ModelCallView, PrepareNextTurn, Question,
+    StopAfterTurn, ToolCallView, ToolResultView, TransformContext, TurnView,
 };
 use yiem_core::{ChatRequest, Error, History, Message, ToolOutput, async_trait};
 use yiem_test::{Events, PausedEnv, Reply, ScriptedModel, TestTool, tool, transcript};
@@ -387,6 +388,88 @@ async fn l13_prepare_next_turn_replaces_prompt_model_and_tools_when_a_turn_follo
     assert_eq!(names, ["other"]);
     // Once: no turn followed the second.
     assert_eq!(*asked.lock().unwrap(), 1);
+}
+
+/// A hook that has every method, notes which is called, and names the points at which it wants
+/// to be asked.
+struct Picky {
+    at: &'static [HookPoint],
+    asked: Arc<Mutex<Vec<&'static str>>>,
+}
+
+impl Picky {
+    fn note(&self, what: &'static str) {
+        self.asked.lock().unwrap().push(what);
+    }
+}
+
+#[async_trait]
+impl AgentHook for Picky {
+    fn is_asked_at(&self, point: HookPoint) -> bool {
+        self.at.contains(&point)
+    }
+    async fn transform_context(&self, _: ContextView) -> Result<TransformContext, Error> {
+        self.note("transform_context");
+        Ok(TransformContext::Keep)
+    }
+    async fn before_model_call(&self, _: ModelCallView) -> Result<BeforeModelCall, Error> {
+        self.note("before_model_call");
+        Ok(BeforeModelCall::Send)
+    }
+    async fn before_tool_call(&self, _: ToolCallView) -> Result<BeforeToolCall, Error> {
+        self.note("before_tool_call");
+        Ok(BeforeToolCall::Run)
+    }
+    async fn after_tool_call(&self, _: ToolResultView) -> Result<AfterToolCall, Error> {
+        self.note("after_tool_call");
+        Ok(AfterToolCall::keep())
+    }
+    async fn should_stop_after_turn(&self, _: TurnView) -> Result<StopAfterTurn, Error> {
+        self.note("should_stop_after_turn");
+        Ok(StopAfterTurn::GoOn)
+    }
+    async fn prepare_next_turn(&self, _: TurnView) -> Result<PrepareNextTurn, Error> {
+        self.note("prepare_next_turn");
+        Ok(PrepareNextTurn::keep())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hook_is_asked_only_where_it_wants_to_be() {
+    use HookPoint as At;
+    let all: &[HookPoint] = &[
+        At::TransformContext,
+        At::BeforeModelCall,
+        At::BeforeToolCall,
+        At::AfterToolCall,
+        At::ShouldStopAfterTurn,
+        At::PrepareNextTurn,
+    ];
+    for (at, expected) in [
+        (all, 9),
+        (&[][..], 0),
+        (&[At::TransformContext], 2),
+        (&[At::BeforeModelCall], 2),
+        (&[At::BeforeToolCall], 1),
+        (&[At::AfterToolCall], 1),
+        (&[At::ShouldStopAfterTurn], 2),
+        (&[At::PrepareNextTurn], 1),
+    ] {
+        let asked = Arc::default();
+        let agent = Agent::builder(ScriptedModel::new([call_echo("a"), Reply::say("done")]))
+            .env(PausedEnv::shared())
+            .tool(tool::echo())
+            .hook(Picky {
+                at,
+                asked: Arc::clone(&asked),
+            })
+            .build()
+            .unwrap();
+        let outcome = within(agent.prompt("go")).await.unwrap();
+        assert_eq!(outcome.text(), "done");
+        let asked = asked.lock().unwrap();
+        assert_eq!(asked.len(), expected, "{at:?}: {asked:?}");
+    }
 }
 
 fn asking(timeout: Option<Duration>) -> yiem_agent::AgentBuilder {
