@@ -8,6 +8,8 @@
 //! required names and its defaults, and every object is valid.
 
 use std::sync::Arc;
+#[cfg(feature = "schema")]
+use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 use yiem_core::{BoxError, JsonObject};
@@ -162,7 +164,10 @@ struct Inner {
     bad_defaults: Vec<String>,
     max_steps: u64,
     #[cfg(feature = "schema")]
-    validator: jsonschema::Validator,
+    plain: Option<plain::Plain>,
+    /// Made when it is first needed, if the schema is plain.
+    #[cfg(feature = "schema")]
+    validator: OnceLock<Option<jsonschema::Validator>>,
 }
 
 impl InputSchema {
@@ -210,7 +215,17 @@ impl InputSchema {
     ) -> Result<Self, SchemaError> {
         let outline = Outline::new(&schema, limits)?;
         #[cfg(feature = "schema")]
-        let validator = compiled::compile(&schema, outline.patterns(), warnings)?;
+        let plain = plain::Plain::of(&schema);
+        // A schema that is read at a glance is surely valid; its validator can wait.
+        #[cfg(feature = "schema")]
+        let validator = match plain {
+            Some(_) => OnceLock::new(),
+            None => OnceLock::from(Some(compiled::compile(
+                &schema,
+                outline.patterns(),
+                warnings,
+            )?)),
+        };
         let mut inner = Inner {
             required: required_names(&schema),
             schema,
@@ -218,6 +233,8 @@ impl InputSchema {
             warnings: std::mem::take(warnings),
             bad_defaults: Vec::new(),
             max_steps: limits.max_steps,
+            #[cfg(feature = "schema")]
+            plain,
             #[cfg(feature = "schema")]
             validator,
         };
@@ -267,19 +284,52 @@ impl InputSchema {
         self.0.outline.affords(value, self.0.max_steps).is_ok()
     }
 
+    /// What says of a value what is wrong with it. There is always one: a schema whose validator
+    /// could not be made was refused.
     #[cfg(feature = "schema")]
-    pub(crate) fn validator(&self) -> &jsonschema::Validator {
-        &self.0.validator
+    pub(crate) fn validator(&self) -> Option<&jsonschema::Validator> {
+        self.0.validator()
+    }
+
+    /// Whether the value is as the schema wants it.
+    #[cfg(feature = "schema")]
+    pub(crate) fn is_valid(&self, value: &Value) -> bool {
+        self.0.is_valid(value)
     }
 }
 
 impl Inner {
     #[cfg(feature = "schema")]
+    fn validator(&self) -> Option<&jsonschema::Validator> {
+        self.validator
+            .get_or_init(|| {
+                compiled::compile(&self.schema, self.outline.patterns(), &mut Vec::new()).ok()
+            })
+            .as_ref()
+    }
+
+    #[cfg(feature = "schema")]
+    fn is_valid(&self, value: &Value) -> bool {
+        self.plain.as_ref().is_some_and(|plain| plain.fits(value))
+            || self.validator().is_some_and(|v| v.is_valid(value))
+    }
+
+    /// Whether the default of this place is against the schema there.
+    #[cfg(feature = "schema")]
+    fn complains_at(&self, at: &str, default: &Value, probe: &Value) -> bool {
+        let here = self.plain.as_ref().and_then(|plain| plain.at(at));
+        !here.is_some_and(|plain| plain.fits(default))
+            && self
+                .validator()
+                .is_none_or(|v| compiled::complains_at(v, probe, at))
+    }
+
+    #[cfg(feature = "schema")]
     fn find_bad_defaults(&mut self) {
         for (at, default) in self.outline.defaults() {
             let probe = compiled::around(&at, default.clone());
             if self.outline.affords(&probe, self.max_steps).is_err()
-                || compiled::complains_at(&self.validator, &probe, &at)
+                || self.complains_at(&at, &default, &probe)
             {
                 self.warnings.push(format!(
                     "the default of {} is against its own schema and is not filled in",
@@ -350,3 +400,5 @@ pub(crate) fn into_object(value: Value) -> JsonObject {
 
 #[cfg(feature = "schema")]
 mod compiled;
+#[cfg(feature = "schema")]
+mod plain;

@@ -22,7 +22,10 @@ const DESCRIBED: usize = 200;
 /// Every problem that the validator has with `value`. What came is quoted from `original`.
 pub(super) fn problems(schema: &InputSchema, value: &Value, original: &Value) -> Vec<Problem> {
     let mut problems = Vec::new();
-    for error in schema.validator().iter_errors(value) {
+    let Some(validator) = schema.validator() else {
+        return problems;
+    };
+    for error in validator.iter_errors(value) {
         if problems.len() >= DESCRIBED {
             break;
         }

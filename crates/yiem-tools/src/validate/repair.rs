@@ -29,10 +29,12 @@ const VARIANTS: usize = 8;
 /// Defaults, coercion and the schema: the accepted value, or every problem.
 pub(super) fn accept(schema: &InputSchema, args: Value) -> Result<Value, ValidationError> {
     afford(schema, &args)?;
-    let validator = schema.validator();
-    if validator.is_valid(&args) {
+    if schema.is_valid(&args) {
         return Ok(with_defaults(schema, args));
     }
+    let Some(validator) = schema.validator() else {
+        return Err(no_validator());
+    };
     let mut repaired = args.clone();
     let mut repair = Repair {
         schema,
@@ -58,7 +60,7 @@ pub(super) fn accept(schema: &InputSchema, args: Value) -> Result<Value, Validat
 /// A result against its schema: nothing is changed.
 pub(super) fn check_output(schema: &InputSchema, value: &Value) -> Result<(), ValidationError> {
     afford(schema, value)?;
-    if schema.validator().is_valid(value) {
+    if schema.is_valid(value) {
         return Ok(());
     }
     let problems = describe::problems(schema, value, value);
@@ -83,10 +85,18 @@ fn afford(schema: &InputSchema, value: &Value) -> Result<(), ValidationError> {
     ))
 }
 
+/// What is said where nothing can say what is wrong.
+fn no_validator() -> ValidationError {
+    ValidationError::new(
+        ValidationErrorKind::Schema,
+        "The arguments are not as the tool's schema wants them.",
+    )
+}
+
 /// Fills defaults into a valid value; if that would make it invalid, it stays as it is.
 fn with_defaults(schema: &InputSchema, mut args: Value) -> Value {
     let added = schema.fill_defaults(&mut args);
-    if added.is_empty() || schema.affords(&args) && schema.validator().is_valid(&args) {
+    if added.is_empty() || schema.affords(&args) && schema.is_valid(&args) {
         return args;
     }
     for at in added.iter().rev() {
