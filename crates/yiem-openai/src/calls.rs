@@ -34,8 +34,33 @@ pub(crate) struct Taken {
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
     calls: Vec<Building>,
+    /// Where to look when there are more than [`FEW`].
+    many: Option<Box<Many>>,
+}
+
+/// So many calls are looked through one by one; replies with more are rare.
+const FEW: usize = 16;
+
+/// The places of many calls.
+#[derive(Debug, Default)]
+struct Many {
     by_index: HashMap<i64, usize>,
     by_id: HashMap<String, usize>,
+}
+
+impl Many {
+    fn note(&mut self, at: usize, call: &Building) {
+        if let Some(index) = call.index {
+            self.by_index.insert(index, at);
+        }
+        self.note_id(at, call);
+    }
+
+    fn note_id(&mut self, at: usize, call: &Building) {
+        if !call.id.is_empty() {
+            self.by_id.entry(call.id.clone()).or_insert(at);
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -98,22 +123,49 @@ impl Calls {
     fn owner(&self, piece: &Piece<'_>) -> Option<usize> {
         let last = self.calls.len().checked_sub(1)?;
         let Some(index) = piece.index else {
-            return Some(self.by_id.get(piece.id).copied().unwrap_or(last));
+            return Some(self.with_id(piece.id).unwrap_or(last));
         };
         let newest = &self.calls[last];
         if newest.index == Some(index) && (piece.id.is_empty() || newest.id == piece.id) {
             return Some(last);
         }
-        let by_id = self.by_id.get(piece.id).copied();
+        let by_id = self.with_id(piece.id);
         if let Some(at) = by_id.filter(|at| self.calls[*at].index == Some(index)) {
             return Some(at);
         }
-        match self.by_index.get(&index) {
-            Some(at) => Some(*at),
+        match self.with_index(index) {
+            Some(at) => Some(at),
             None if by_id.is_some() => by_id,
             // An index never seen: only a name can open a call, see below.
             None if piece.name.is_empty() => Some(last),
             None => None,
+        }
+    }
+
+    /// The newest call with that index.
+    fn with_index(&self, index: i64) -> Option<usize> {
+        match &self.many {
+            Some(many) => many.by_index.get(&index).copied(),
+            None => self.calls.iter().rposition(|c| c.index == Some(index)),
+        }
+    }
+
+    /// The first call with that id.
+    fn with_id(&self, id: &str) -> Option<usize> {
+        if id.is_empty() {
+            return None;
+        }
+        match &self.many {
+            Some(many) => many.by_id.get(id).copied(),
+            None => self.calls.iter().position(|c| c.id == id),
+        }
+    }
+
+    /// Whether any call has an id.
+    fn has_ids(&self) -> bool {
+        match &self.many {
+            Some(many) => !many.by_id.is_empty(),
+            None => self.calls.iter().any(|c| !c.id.is_empty()),
         }
     }
 
@@ -126,10 +178,10 @@ impl Calls {
             return false;
         }
         if !piece.id.is_empty() && !self.calls[at].id.is_empty() {
-            return !self.by_id.contains_key(piece.id);
+            return self.with_id(piece.id).is_none();
         }
         let other_name = self.calls[at].name != piece.name && !self.calls[at].name.is_empty();
-        let ids_told = !piece.id.is_empty() || !self.by_id.is_empty();
+        let ids_told = !piece.id.is_empty() || self.has_ids();
         let starts = piece.arguments.trim_start().starts_with('{')
             || (other_name && piece.arguments.is_empty());
         starts
@@ -139,13 +191,20 @@ impl Calls {
 
     fn open(&mut self, index: Option<i64>) -> usize {
         let at = self.calls.len();
-        if let Some(index) = index {
-            self.by_index.insert(index, at);
-        }
         self.calls.push(Building {
             index,
             ..Building::default()
         });
+        match &mut self.many {
+            Some(many) => many.note(at, &self.calls[at]),
+            None if at == FEW => {
+                let many = self.many.insert(Box::default());
+                for (at, call) in self.calls.iter().enumerate() {
+                    many.note(at, call);
+                }
+            }
+            None => {}
+        }
         at
     }
 
@@ -153,7 +212,9 @@ impl Calls {
         let call = &mut self.calls[at];
         if call.id.is_empty() && !piece.id.is_empty() {
             call.id.push_str(piece.id);
-            self.by_id.entry(piece.id.to_owned()).or_insert(at);
+            if let Some(many) = &mut self.many {
+                many.note_id(at, call);
+            }
         }
         // Rule: a name equal to the one held is a repeat; a differing piece is appended only
         // while no arguments have come.
@@ -181,13 +242,21 @@ impl Calls {
         name: impl Fn(&str) -> String,
     ) -> Vec<(usize, ToolCall)> {
         let mut seen = HashSet::new();
-        let mut done = Vec::with_capacity(self.calls.len());
+        let few = self.calls.len() <= FEW;
+        let mut done: Vec<(usize, ToolCall)> = Vec::with_capacity(self.calls.len());
         for (at, call) in self.calls.into_iter().enumerate() {
             if !call.is_real() {
                 continue;
             }
             let mut id = call.id;
-            while id.trim().is_empty() || !seen.insert(id.clone()) {
+            loop {
+                let taken = match few {
+                    true => done.iter().any(|(_, call)| call.id.as_str() == id),
+                    false => !seen.insert(id.clone()),
+                };
+                if !taken && !id.trim().is_empty() {
+                    break;
+                }
                 id = env.new_id(IdKind::Call);
             }
             let call = ToolCall {

@@ -9,6 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use reqwest::Method;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use yiem_core::{
     ChatModel, ChatRequest, ChatStream, Env, ModelError, ModelErrorKind, ModelInfo, ReplyInfo,
@@ -51,6 +52,8 @@ pub struct OpenAiModel {
 
 pub(crate) struct Inner {
     info: ModelInfo,
+    /// What a reply says of itself where the server does not.
+    defaults: Arc<ReplyInfo>,
     encoder: RequestEncoder,
     http: reqwest::Client,
     url: reqwest::Url,
@@ -135,12 +138,10 @@ impl Inner {
         }
         // The request holds the whole history; its connection does not need it any more.
         drop(request);
-        let sending = self
-            .http
-            .post(self.url.clone())
-            .headers(headers)
-            .body(encoded.body)
-            .send();
+        let mut post = reqwest::Request::new(Method::POST, self.url.clone());
+        *post.headers_mut() = headers;
+        *post.body_mut() = Some(encoded.body.into());
+        let sending = self.http.execute(post);
         let silent = || {
             timed_out(
                 &format!("{} did not answer", self.info.base_url),
@@ -164,12 +165,7 @@ impl Inner {
             offered: encoded.offered,
             recover_leaked_calls: compat.recover_leaked_calls,
             think_open_implied: compat.think_open_implied,
-            defaults: ReplyInfo {
-                api: "openai".to_owned(),
-                provider: self.info.provider.clone(),
-                model: self.info.id.clone(),
-                ..ReplyInfo::default()
-            },
+            defaults: Arc::clone(&self.defaults),
             limits: self.limits,
         };
         let asked = if stream { Asked::Stream } else { Asked::Whole };

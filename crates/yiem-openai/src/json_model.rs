@@ -149,12 +149,12 @@ impl JsonModel {
             offered: encoded.offered,
             recover_leaked_calls: compat.recover_leaked_calls,
             think_open_implied: compat.think_open_implied,
-            defaults: ReplyInfo {
+            defaults: Arc::new(ReplyInfo {
                 api: "openai".to_owned(),
                 provider: self.info.provider.clone(),
                 model: self.info.id.clone(),
                 ..ReplyInfo::default()
-            },
+            }),
             ..ReadOptions::default()
         };
         let mut decoder = ChunkDecoder::new(Asked::Whole, options, self.env);

@@ -7,6 +7,7 @@
 mod end;
 mod said;
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
@@ -29,7 +30,7 @@ use crate::names::OfferedTools;
 use crate::parts::{self, PartKind};
 use crate::think::{Part, ThinkSplitter};
 use crate::usage::Counts;
-use crate::wire::{Body, Choice, RareOfBody, RareOfSaid, Said, Text};
+use crate::wire::{Body, Choice, RareOfBody, RareOfSaid, Said, Text, XGroq};
 
 /// The key of a message's or call's `extra` under which the provider's own data stands that has
 /// to go back, by the field that it came in.
@@ -51,7 +52,7 @@ pub struct ReadOptions {
     /// Text is then held back until that tag or the end comes. Default: off.
     pub think_open_implied: bool,
     /// What the reply says of itself where the server does not (SP-018.4).
-    pub defaults: ReplyInfo,
+    pub defaults: Arc<ReplyInfo>,
     /// How much is read before the reply is refused.
     pub limits: ReadLimits,
 }
@@ -374,26 +375,35 @@ impl ReplyState {
     }
 
     fn json_body(&mut self, bytes: &[u8]) {
-        let mut text = String::from_utf8_lossy(bytes);
-        if let Err(error) = serde_json::from_str::<Body<'_>>(&text)
+        // The check alone is several times faster than the lossy reading.
+        let text = match std::str::from_utf8(bytes) {
+            Ok(text) => Cow::Borrowed(text),
+            Err(_) => String::from_utf8_lossy(bytes),
+        };
+        let mut text: &str = &text;
+        let mut body = serde_json::from_str::<Body<'_>>(text);
+        let nearly;
+        if let Err(error) = &body
             && !error.is_eof()
-            && let Some(mended) = mended(&text)
+            && let Some(mended) = mended(text)
         {
-            text = mended.into();
+            nearly = mended;
+            text = &nearly;
+            body = serde_json::from_str(text);
         }
-        match serde_json::from_str::<Body<'_>>(&text) {
+        match body {
             Ok(body) => {
                 self.whole = true;
-                self.body(&body, &text);
+                self.body(&body, text);
             }
-            Err(error) if !self.json_lines(&text) => {
+            Err(error) if !self.json_lines(text) => {
                 let cut = error.is_eof() && self.asked == Asked::Stream;
                 if cut {
-                    return self.fail(classify::cut_off(&text));
+                    return self.fail(classify::cut_off(text));
                 }
                 self.whole = true;
                 let before = self.answered;
-                self.odd_data(&text, &error, false);
+                self.odd_data(text, &error, false);
                 if self.answered == before && self.error.is_none() {
                     self.fail(classify::unreadable(bytes, "is no object"));
                 }
@@ -477,10 +487,10 @@ impl ReplyState {
         }
         let Some(rare) = body.rare() else { return };
         if let Some(raw) = rare.x_groq
-            && let Ok(groq) = serde_json::from_str::<Value>(raw.get())
-            && let Some(Value::Object(usage)) = groq.get("usage")
+            && let Ok(groq) = serde_json::from_str::<XGroq<'_>>(raw.get())
+            && let Some(usage) = groq.usage
         {
-            self.counts.update(Counts::of(usage));
+            self.counts.update(Counts::read(usage));
         }
         if rare.prompt_eval_count.is_some() || rare.eval_count.is_some() {
             self.counts

@@ -4,69 +4,86 @@
 //! of a stream are running totals and that an empty one says nothing.
 //! Does not know: prices.
 
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 use yiem_core::Usage;
 
-/// Names of the whole prompt, cached part included.
-const PROMPT: &[&str] = &[
-    "prompt_tokens",
-    "promptTokens",
-    "prompt_eval_count",
-    "promptTokenCount",
-];
-/// Names that mean the same where nothing says otherwise; see [`APART`].
-const INPUT: &[&str] = &["input_tokens", "inputTokens", "input"];
-const OUTPUT: &[&str] = &[
-    "completion_tokens",
-    "completionTokens",
-    "output_tokens",
-    "outputTokens",
-    "eval_count",
-    "generated_tokens",
-    "candidatesTokenCount",
-    "output",
-];
-const TOTAL: &[&str] = &["total_tokens", "totalTokens", "totalTokenCount", "total"];
-const READ: &[&str] = &[
-    "prompt_tokens_details.cached_tokens",
-    "input_tokens_details.cached_tokens",
-    "promptTokensDetails.cachedTokens",
-    "prompt_cache_hit_tokens",
-    "cached_tokens",
-    "cachedTokens",
-    "cachedInputTokens",
-    "cache_read_tokens",
-    "cachedContentTokenCount",
-];
-const WRITTEN: &[&str] = &[
-    "prompt_tokens_details.cache_write_tokens",
-    "prompt_tokens_details.cache_creation_tokens",
-    "cache_write_tokens",
-];
-const REASONING: &[&str] = &[
-    "completion_tokens_details.reasoning_tokens",
-    "output_tokens_details.reasoning_tokens",
-    "completionTokensDetails.reasoningTokens",
-    "reasoning_tokens",
-    "reasoningTokens",
-    "thoughtsTokenCount",
-    "reasoning",
-];
-/// Names of cache counts which `INPUT` names leave out: read, written.
-const APART: [&[&str]; 2] = [
-    &[
-        "cache_read_input_tokens",
-        "cacheReadInputTokens",
-        "cacheRead",
-        "cache_read",
-    ],
-    &[
-        "cache_creation_input_tokens",
-        "cacheCreationInputTokens",
-        "cacheWrite",
-        "cache_write",
-    ],
+use crate::wire::Key;
+
+/// What a count is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Of {
+    /// The whole prompt, cached part included.
+    Prompt,
+    /// The same, where no cache counts stand apart from it; else what they leave.
+    Input,
+    Output,
+    Total,
+    /// Read from a cache; part of the prompt.
+    Read,
+    /// Written to a cache; part of the prompt.
+    Written,
+    Reasoning,
+    /// Read from a cache, which [`Of::Input`] leaves out.
+    ReadApart,
+    /// Written to a cache, which [`Of::Input`] leaves out.
+    WrittenApart,
+}
+
+const KINDS: usize = 9;
+
+/// The names of the counts. Of those of one kind that are there, the first in this list counts;
+/// a dot goes into an object.
+const NAMES: &[(&str, Of)] = &[
+    ("prompt_tokens", Of::Prompt),
+    ("promptTokens", Of::Prompt),
+    ("prompt_eval_count", Of::Prompt),
+    ("promptTokenCount", Of::Prompt),
+    ("input_tokens", Of::Input),
+    ("inputTokens", Of::Input),
+    ("input", Of::Input),
+    ("completion_tokens", Of::Output),
+    ("completionTokens", Of::Output),
+    ("output_tokens", Of::Output),
+    ("outputTokens", Of::Output),
+    ("eval_count", Of::Output),
+    ("generated_tokens", Of::Output),
+    ("candidatesTokenCount", Of::Output),
+    ("output", Of::Output),
+    ("total_tokens", Of::Total),
+    ("totalTokens", Of::Total),
+    ("totalTokenCount", Of::Total),
+    ("total", Of::Total),
+    ("prompt_tokens_details.cached_tokens", Of::Read),
+    ("input_tokens_details.cached_tokens", Of::Read),
+    ("promptTokensDetails.cachedTokens", Of::Read),
+    ("prompt_cache_hit_tokens", Of::Read),
+    ("cached_tokens", Of::Read),
+    ("cachedTokens", Of::Read),
+    ("cachedInputTokens", Of::Read),
+    ("cache_read_tokens", Of::Read),
+    ("cachedContentTokenCount", Of::Read),
+    ("prompt_tokens_details.cache_write_tokens", Of::Written),
+    ("prompt_tokens_details.cache_creation_tokens", Of::Written),
+    ("cache_write_tokens", Of::Written),
+    ("completion_tokens_details.reasoning_tokens", Of::Reasoning),
+    ("output_tokens_details.reasoning_tokens", Of::Reasoning),
+    ("completionTokensDetails.reasoningTokens", Of::Reasoning),
+    ("reasoning_tokens", Of::Reasoning),
+    ("reasoningTokens", Of::Reasoning),
+    ("thoughtsTokenCount", Of::Reasoning),
+    ("reasoning", Of::Reasoning),
+    ("cache_read_input_tokens", Of::ReadApart),
+    ("cacheReadInputTokens", Of::ReadApart),
+    ("cacheRead", Of::ReadApart),
+    ("cache_read", Of::ReadApart),
+    ("cache_creation_input_tokens", Of::WrittenApart),
+    ("cacheCreationInputTokens", Of::WrittenApart),
+    ("cacheWrite", Of::WrittenApart),
+    ("cache_write", Of::WrittenApart),
 ];
 
 /// Counts as the server gives them, `prompt` being the whole prompt.
@@ -83,46 +100,47 @@ pub(crate) struct Counts {
 impl Counts {
     /// Reads a `usage` object. Anything else says nothing.
     pub(crate) fn read(raw: &RawValue) -> Self {
-        match serde_json::from_str::<Value>(raw.get()) {
-            Ok(Value::Object(usage)) => Self::of(&usage),
-            _ => Self::default(),
-        }
+        let mut found = Found::default();
+        let mut json = serde_json::Deserializer::from_str(raw.get());
+        // It was read as JSON before: nothing can be wrong with it here.
+        let _ = Field::Body.read(&mut found).deserialize(&mut json);
+        Self::of(&found)
     }
 
     /// Counts that stand in the reply itself.
     pub(crate) fn bare(prompt: Option<&RawValue>, output: Option<&RawValue>) -> Self {
-        let count = |raw: Option<&RawValue>| {
-            raw.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok())
-                .as_ref()
-                .and_then(number)
+        let count = |raw: Option<&RawValue>, kind: Of| {
+            let mut found = Found::default();
+            let mut json = serde_json::Deserializer::from_str(raw?.get());
+            let _ = Field::Known(0, kind)
+                .read(&mut found)
+                .deserialize(&mut json);
+            found.get(kind)
         };
         Self {
-            prompt: count(prompt),
-            output: count(output),
+            prompt: count(prompt, Of::Prompt),
+            output: count(output, Of::Output),
             ..Self::default()
         }
     }
 
-    /// Reads the counts of a `usage` object.
-    pub(crate) fn of(usage: &Map<String, Value>) -> Self {
-        let read = first(usage, READ);
-        let written = first(usage, WRITTEN);
-        let [read_apart, written_apart] = APART.map(|names| first(usage, names));
-        let prompt = first(usage, PROMPT).or_else(|| {
-            let input = first(usage, INPUT)?;
+    fn of(found: &Found) -> Self {
+        let (read_apart, written_apart) = (found.get(Of::ReadApart), found.get(Of::WrittenApart));
+        let prompt = found.get(Of::Prompt).or_else(|| {
             Some(
-                input
+                found
+                    .get(Of::Input)?
                     .saturating_add(read_apart.unwrap_or(0))
                     .saturating_add(written_apart.unwrap_or(0)),
             )
         });
         let mut counts = Self {
             prompt,
-            output: first(usage, OUTPUT),
-            read: read.or(read_apart),
-            written: written.or(written_apart),
-            reasoning: first(usage, REASONING),
-            total: first(usage, TOTAL),
+            output: found.get(Of::Output),
+            read: found.get(Of::Read).or(read_apart),
+            written: found.get(Of::Written).or(written_apart),
+            reasoning: found.get(Of::Reasoning),
+            total: found.get(Of::Total),
         };
         counts.include_reasoning();
         counts
@@ -185,23 +203,132 @@ impl Counts {
     }
 }
 
-/// The first count that is there under any of the names; a dot goes into an object.
-fn first(usage: &Map<String, Value>, names: &[&str]) -> Option<u64> {
-    names.iter().find_map(|name| match name.split_once('.') {
-        Some((outer, inner)) => number(usage.get(outer)?.get(inner)?),
-        None => number(usage.get(*name)?),
-    })
+/// The counts of an object: of each kind the one whose name stands first in [`NAMES`].
+#[derive(Debug, Default)]
+struct Found([Option<(usize, u64)>; KINDS]);
+
+impl Found {
+    fn get(&self, kind: Of) -> Option<u64> {
+        self.0[kind as usize].map(|(_, count)| count)
+    }
+
+    fn note(&mut self, rank: usize, kind: Of, count: u64) {
+        let slot = &mut self.0[kind as usize];
+        if slot.is_none_or(|(held, _)| rank <= held) {
+            *slot = Some((rank, count));
+        }
+    }
 }
 
-fn number(value: &Value) -> Option<u64> {
-    match value {
-        Value::Number(number) => number.as_u64().or_else(|| {
-            number
-                .as_f64()
-                .filter(|n| *n >= 0.0 && n.is_finite())
-                .map(|n| n.round() as u64)
-        }),
-        Value::String(text) => text.trim().parse().ok(),
-        _ => None,
+/// Where in the counts a value stands.
+#[derive(Clone, Copy)]
+enum Field<'k> {
+    /// It is the whole.
+    Body,
+    /// Under a name that may hold an object of counts.
+    Named(&'k str),
+    /// Under a name that is known: its place in [`NAMES`].
+    Known(usize, Of),
+    /// Under one that says nothing.
+    Unknown,
+}
+
+impl<'k> Field<'k> {
+    fn under(self, key: &'k str) -> Self {
+        let known = |outer: Option<&str>| {
+            NAMES.iter().position(|(name, _)| match outer {
+                None => *name == key,
+                Some(outer) => name
+                    .split_once('.')
+                    .is_some_and(|(o, inner)| inner == key && o == outer),
+            })
+        };
+        let rank = match self {
+            Self::Body => match known(None) {
+                None => return Self::Named(key),
+                rank => rank,
+            },
+            Self::Named(outer) => known(Some(outer)),
+            Self::Known(..) | Self::Unknown => None,
+        };
+        rank.map_or(Self::Unknown, |rank| Self::Known(rank, NAMES[rank].1))
+    }
+
+    fn read(self, found: &mut Found) -> ReadField<'_, 'k> {
+        ReadField { field: self, found }
+    }
+}
+
+/// Reads a value for the counts in it.
+struct ReadField<'f, 'k> {
+    field: Field<'k>,
+    found: &'f mut Found,
+}
+
+impl ReadField<'_, '_> {
+    fn note(self, count: Option<u64>) {
+        if let (Field::Known(rank, kind), Some(count)) = (self.field, count) {
+            self.found.note(rank, kind, count);
+        }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for ReadField<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
+        match self.field {
+            Field::Unknown => IgnoredAny::deserialize(json).map(drop),
+            _ => json.deserialize_any(self),
+        }
+    }
+}
+
+impl<'de> Visitor<'de> for ReadField<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("counts")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(Key(key)) = map.next_key()? {
+            map.next_value_seed(self.field.under(&key).read(self.found))?;
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        while list.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, count: u64) -> Result<(), E> {
+        self.note(Some(count));
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, count: i64) -> Result<(), E> {
+        self.note(u64::try_from(count).ok());
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, count: f64) -> Result<(), E> {
+        let whole = (count >= 0.0 && count.is_finite()).then(|| count.round() as u64);
+        self.note(whole);
+        Ok(())
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<(), E> {
+        self.note(text.trim().parse().ok());
+        Ok(())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
     }
 }

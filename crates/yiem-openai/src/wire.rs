@@ -223,7 +223,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
 }
 
 /// A key of an object, borrowed when it has no escapes.
-struct Key<'a>(Cow<'a, str>);
+pub(crate) struct Key<'a>(pub(crate) Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Key<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -405,6 +405,13 @@ tolerant! {
         done_reason: Text<'a> = "done_reason",
         done: Raw<'a> = "done",
     }
+}
+
+/// What one vendor puts beside the last chunk.
+#[derive(Debug, Deserialize)]
+pub(crate) struct XGroq<'a> {
+    #[serde(borrow, default)]
+    pub(crate) usage: Raw<'a>,
 }
 
 tolerant! {

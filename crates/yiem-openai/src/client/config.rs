@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
-use yiem_core::{BoxError, BoxFuture, Env, ModelError, ModelErrorKind, ModelInfo, SystemEnv};
+use yiem_core::{BoxError, BoxFuture, Env, ModelError, ModelErrorKind, ModelInfo, ReplyInfo, SystemEnv};
 
 use super::{Inner, OPENAI_BASE_URL, OpenAiModel};
 use crate::compat::{Compat, Preset};
@@ -355,6 +355,12 @@ impl OpenAiConfig {
         Ok(OpenAiModel {
             inner: Arc::new(Inner {
                 encoder: RequestEncoder::new(&info, Arc::new(compat)),
+                defaults: Arc::new(ReplyInfo {
+                    api: "openai".to_owned(),
+                    provider: info.provider.clone(),
+                    model: info.id.clone(),
+                    ..ReplyInfo::default()
+                }),
                 info,
                 http,
                 url,

@@ -93,14 +93,11 @@ impl ReplyState {
     }
 
     pub(super) fn reply_info(&self) -> ReplyInfo {
-        let defaults = &self.options.defaults;
         let or = |told: &str, default: &str| {
-            if told.is_empty() {
-                default.to_owned()
-            } else {
-                told.to_owned()
-            }
+            let known = if told.is_empty() { default } else { told };
+            known.to_owned()
         };
+        let defaults = &self.options.defaults;
         ReplyInfo {
             api: or(&self.told.api, &defaults.api),
             provider: or(&self.told.provider, &defaults.provider),
@@ -111,11 +108,11 @@ impl ReplyState {
 
     /// What has to go back with the message is known only at its end.
     pub(super) fn tell_info(&mut self) {
-        let mut info = self.reply_info();
+        let mut extra = Extra::NONE;
         let requested = &self.options.defaults.model;
-        if !requested.is_empty() && *requested != info.model {
-            info.extra
-                .insert(REQUESTED_MODEL, Value::from(requested.as_str()));
+        let told = &self.told.model;
+        if !requested.is_empty() && !told.is_empty() && requested != told {
+            extra.insert(REQUESTED_MODEL, Value::from(requested.as_str()));
         }
         if !self.details.is_empty() {
             let details = std::mem::take(&mut self.details);
@@ -123,10 +120,13 @@ impl ReplyState {
                 .insert("reasoning_details".to_owned(), Value::Array(details));
         }
         if !self.kept.is_empty() {
-            info.extra
-                .insert(PROVIDER_DATA, Value::Object(std::mem::take(&mut self.kept)));
+            extra.insert(PROVIDER_DATA, Value::Object(std::mem::take(&mut self.kept)));
         }
-        if !self.begun || !info.extra.is_empty() {
+        if !self.begun || !extra.is_empty() {
+            let info = ReplyInfo {
+                extra,
+                ..self.reply_info()
+            };
             self.out.push_back(ChatEvent::Started(Box::new(info)));
         }
     }
