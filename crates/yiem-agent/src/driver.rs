@@ -19,6 +19,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::Duration;
 
+use tokio::sync::futures::OwnedNotified;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tracing::Instrument;
@@ -77,6 +78,8 @@ enum Work {
 /// What the driver can wake up for.
 enum Happening {
     Cut,
+    /// There is something to tell of the queues.
+    Queues,
     Call(CallMessage),
     Work(Work),
     Model(Input),
@@ -88,6 +91,7 @@ struct Driver {
     shared: Arc<Shared>,
     cancel: CancelToken,
     cancelled: Pin<Box<dyn Future<Output = ()> + Send>>,
+    queues_changed: Pin<Box<OwnedNotified>>,
     model: Arc<dyn ChatModel>,
     tools: Offered,
     turn: Option<Arc<TurnEnv>>,
@@ -133,6 +137,7 @@ impl Driver {
             spans: crate::telemetry::RunSpans::new(&shared.name, &run_id, &session_id),
             shared: Arc::clone(shared),
             cancelled: Box::pin(cancel.cancelled_owned()),
+            queues_changed: Box::pin(Arc::clone(&shared.queues_changed).notified_owned()),
             cancel,
             model,
             tools,
@@ -167,6 +172,7 @@ impl Driver {
             match self.happening().await {
                 Happening::Cut => self.cut_now(),
                 Happening::Call(message) => self.called(message),
+                Happening::Queues => {}
                 Happening::Work(work) => self.worked(work),
                 Happening::Model(input) => self.model_said(input),
                 Happening::Timer => {
@@ -238,6 +244,11 @@ impl Driver {
                 // Out of the queue and into the history in one step: nothing is ever nowhere.
                 let mut state = self.shared.lock();
                 let taken = state.queues.take(kind, mode_of(&self.shared.config, kind));
+                if !taken.is_empty() {
+                    let delivered = crate::event::QueueChange::Delivered;
+                    self.shared
+                        .tell_queues(&mut state, delivered, taken.clone());
+                }
                 let facts = self.facts();
                 if let Some(run) = &mut state.run {
                     run.handle(Input::Taken(taken), &facts);
@@ -271,6 +282,11 @@ impl Driver {
             }
             input = model_call::next_event(&mut self.stream), if streaming => {
                 Happening::Model(input)
+            }
+            () = &mut self.queues_changed => {
+                let changed = Arc::clone(&self.shared.queues_changed);
+                self.queues_changed = Box::pin(changed.notified_owned());
+                Happening::Queues
             }
             () = pending_or(self.timer.as_mut()), if self.timer.is_some() => Happening::Timer,
             () = pending_or(self.grace.as_mut()), if self.grace.is_some() => Happening::GraceOver,

@@ -184,6 +184,19 @@ pub enum EventKind {
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<Arc<str>>,
     },
+    /// What waits has changed: a message was taken into a queue, left it for the history, or was
+    /// given back. Told while a run goes on, anywhere in it; at its beginning when something
+    /// waits already. The latest one says what waits now.
+    QueueChanged {
+        /// What happened to `messages`.
+        change: QueueChange,
+        /// The messages that it happened to.
+        messages: Vec<Arc<Message>>,
+        /// Steering that waits now, oldest first.
+        steering: Vec<Arc<Message>>,
+        /// Follow-ups that wait now, oldest first.
+        follow_ups: Vec<Arc<Message>>,
+    },
     /// The set of tools has changed before this turn.
     ToolsChanged {
         /// Names that are new.
@@ -252,6 +265,21 @@ pub enum RejectReason {
     Interrupted,
     /// It had begun when the session broke off, and may not be run again (S-3).
     OutcomeUnknown,
+}
+
+/// What happened to messages of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum QueueChange {
+    /// Nothing: they waited already when the run began.
+    Waiting,
+    /// They were taken in and wait.
+    Queued,
+    /// They enter the history now; their `messageStart` follows.
+    Delivered,
+    /// They were given back, by `clear_queues` or `stop`.
+    GivenBack,
 }
 
 /// How a question to a person ended.

@@ -177,17 +177,8 @@ impl Agent {
         if state.closed {
             return Err(RunError::Closed);
         }
-        if state.queues.push(
-            QueueKind::FollowUp,
-            message,
-            self.shared().config.queue_capacity,
-        ) {
-            Ok(())
-        } else {
-            Err(RunError::QueueFull {
-                waiting: state.queues.len(QueueKind::FollowUp),
-            })
-        }
+        self.shared()
+            .queue(&mut state, QueueKind::FollowUp, message)
     }
 
     /// Sends a message and gives the outcome of its run.
@@ -287,7 +278,7 @@ impl Agent {
         let undelivered = {
             let mut state = shared.lock();
             state.closed = true;
-            let mut left = state.queues.drain();
+            let mut left = shared.give_back(&mut state);
             if let Some(next) = state.next.take() {
                 left.extend(next.messages);
             }
@@ -509,7 +500,8 @@ impl Agent {
 
     /// Empties both queues; gives what was in them: steering first, then follow-ups.
     pub fn clear_queues(&self) -> Vec<Arc<Message>> {
-        self.shared().lock().queues.drain()
+        let mut state = self.shared().lock();
+        self.shared().give_back(&mut state)
     }
 
     // ---- questions ----

@@ -54,7 +54,7 @@ pub use config::{AgentConfig, Limits, QueueMode, SteeringPoint, TerminatePolicy,
 pub use error::{BuildError, RunError};
 pub use event::{
     AgentEvent, ApprovalResolution, EventKind, ExecutionResult, MessageDelta, MessageRole,
-    RejectReason,
+    QueueChange, RejectReason,
 };
 pub use handle::{
     Agent, AgentState, AgentTool, IntoMessage, Prompt, PromptFuture, Stopped, Typed, TypedPrompt,

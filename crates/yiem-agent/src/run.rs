@@ -25,7 +25,7 @@ use yiem_core::{
 
 use crate::batch::Batch;
 use crate::config::{AgentConfig, QueueMode};
-use crate::event::{AgentEvent, EventKind, MessageRole, RejectReason};
+use crate::event::{AgentEvent, EventKind, MessageRole, QueueChange, RejectReason};
 use crate::hook::StopAfterTurn;
 use crate::journal::{JournalRecord, OpenCall};
 use crate::outcome::{EndReason, Failure, Limit, Outcome};
@@ -165,6 +165,15 @@ pub enum Input {
     AnswerChecked(AnswerCheck),
     /// Something odd, to be told.
     Warned(Arc<str>),
+    /// What waits in the queues has changed; before the start, what waits at it.
+    QueueChanged {
+        /// What happened to `messages`.
+        change: QueueChange,
+        /// The messages that it happened to.
+        messages: Vec<Arc<Message>>,
+        /// What waits now, steering and follow-ups.
+        waiting: (Vec<Arc<Message>>, Vec<Arc<Message>>),
+    },
     /// The set of tools has changed.
     ToolsChanged {
         /// Names that are new.
@@ -305,6 +314,7 @@ pub struct Run {
     last_text: Option<Arc<Message>>,
     end: Option<EndReason>,
     stop_reason: StopReason,
+    queues_at_start: Option<EventKind>,
 }
 
 impl Run {
@@ -351,6 +361,7 @@ impl Run {
             last_text: None,
             end: None,
             stop_reason: StopReason::EndTurn,
+            queues_at_start: None,
         }
     }
 
@@ -535,6 +546,26 @@ impl Run {
                     removed,
                     changed,
                 });
+            }
+            (
+                Input::QueueChanged {
+                    change,
+                    messages,
+                    waiting: (steering, follow_ups),
+                },
+                at,
+            ) if at != At::Ended => {
+                let kind = EventKind::QueueChanged {
+                    change,
+                    messages,
+                    steering,
+                    follow_ups,
+                };
+                match at {
+                    // Nothing comes before the run's own start.
+                    At::Begin => self.queues_at_start = Some(kind),
+                    _ => self.emit(kind),
+                }
             }
             (Input::Cut(reason), _) => self.cut(reason, facts),
             (Input::GraceOver, At::Batch) => self.grace_over(facts),

@@ -17,6 +17,7 @@ use crate::approval::Approvals;
 use crate::compaction::Compactor;
 use crate::config::AgentConfig;
 use crate::error::RunError;
+use crate::event::QueueChange;
 use crate::hook::{HookPoint, Hooks, PrepareNextTurn};
 use crate::journal::{Journal, OpenCall};
 use crate::offered::Offered;
@@ -53,6 +54,8 @@ pub(crate) struct Shared {
     pub(crate) outcomes_changed: Notify,
     /// A run has ended.
     pub(crate) idle: Notify,
+    /// The driver has an event of the queues to tell.
+    pub(crate) queues_changed: Arc<Notify>,
     state: Mutex<State>,
 }
 
@@ -124,6 +127,8 @@ pub(crate) struct Begin {
     pub(crate) messages: Vec<Arc<Message>>,
     pub(crate) waiter: Option<oneshot::Sender<Outcome>>,
     pub(crate) output: Option<Arc<OutputSpec>>,
+    /// Those of the messages that waited in a queue.
+    pub(crate) delivered: Vec<Arc<Message>>,
 }
 
 /// What to do with a message that comes while a run goes on.
@@ -179,6 +184,7 @@ impl Shared {
             root: CancelToken::new(),
             outcomes_changed: Notify::new(),
             idle: Notify::new(),
+            queues_changed: Arc::default(),
             state: Mutex::new(state),
         }
     }
@@ -211,6 +217,7 @@ impl Shared {
             root: CancelToken::new(),
             outcomes_changed: Notify::new(),
             idle: Notify::new(),
+            queues_changed: Arc::default(),
             state: Mutex::new(State::new(settings, session_id, History::new())),
         }
     }
@@ -256,12 +263,8 @@ impl Shared {
                 if when_busy == WhenBusy::Refuse {
                     return Err(RunError::Busy);
                 }
-                let capacity = self.config.queue_capacity;
                 for message in messages {
-                    if !state.queues.push(QueueKind::Steering, message, capacity) {
-                        let waiting = state.queues.len(QueueKind::Steering);
-                        return Err(RunError::QueueFull { waiting });
-                    }
+                    self.queue(&mut state, QueueKind::Steering, message)?;
                 }
                 return Ok(Begun::Later(id));
             }
@@ -292,6 +295,7 @@ impl Shared {
             messages,
             waiter,
             output,
+            delivered: Vec::new(),
         };
         if state.run.is_some() {
             state.next = Some(begin);
@@ -299,6 +303,58 @@ impl Shared {
         }
         self.start(&mut state, begin);
         Ok(Begun::Now(id))
+    }
+
+    /// Puts a message into a queue, unless that is full.
+    pub(crate) fn queue(
+        &self,
+        state: &mut State,
+        kind: QueueKind,
+        message: Arc<Message>,
+    ) -> Result<(), RunError> {
+        let capacity = self.config.queue_capacity;
+        if !state.queues.push(kind, Arc::clone(&message), capacity) {
+            let waiting = state.queues.len(kind);
+            return Err(RunError::QueueFull { waiting });
+        }
+        self.tell_queues(state, QueueChange::Queued, vec![message]);
+        Ok(())
+    }
+
+    /// Empties the queues; gives what was in them.
+    pub(crate) fn give_back(&self, state: &mut State) -> Vec<Arc<Message>> {
+        let messages = state.queues.drain();
+        if !messages.is_empty() {
+            self.tell_queues(state, QueueChange::GivenBack, messages.clone());
+        }
+        messages
+    }
+
+    /// Has the run that is going on, if any, tell what became of the queues.
+    pub(crate) fn tell_queues(
+        &self,
+        state: &mut State,
+        change: QueueChange,
+        messages: Vec<Arc<Message>>,
+    ) {
+        let waiting = (
+            state.queues.peek(QueueKind::Steering),
+            state.queues.peek(QueueKind::FollowUp),
+        );
+        let facts = Facts {
+            env: &*self.env,
+            tools: &Offered::default(),
+            model: state.settings.model.info(),
+        };
+        if let Some(run) = &mut state.run {
+            let changed = Input::QueueChanged {
+                change,
+                messages,
+                waiting,
+            };
+            run.handle(changed, &facts);
+            self.queues_changed.notify_one();
+        }
     }
 
     /// Goes on from the history.
@@ -336,6 +392,7 @@ impl Shared {
         let begin = Begin {
             id: id.clone(),
             ticket,
+            delivered: messages.clone(),
             messages,
             waiter: Some(waiter),
             output: None,
@@ -352,10 +409,12 @@ impl Shared {
             messages,
             waiter,
             output,
+            mut delivered,
         } = begin;
         let steering = mode_of(&self.config, QueueKind::Steering);
         // What was left over came before.
         let mut entering = state.queues.take(QueueKind::Steering, steering);
+        delivered.splice(0..0, entering.iter().cloned());
         entering.extend(messages);
         let rules = RunRules {
             config: Arc::clone(&self.config),
@@ -375,11 +434,31 @@ impl Shared {
             model: state.settings.model.info(),
         };
         let open = std::mem::take(&mut state.open_calls);
+        if !open.is_empty() {
+            // The calls that are open come first; what was sent steers.
+            delivered.clear();
+            state.queues.put_back(std::mem::take(&mut entering));
+        }
+        let waiting = (
+            state.queues.peek(QueueKind::Steering),
+            state.queues.peek(QueueKind::FollowUp),
+        );
+        if !(delivered.is_empty() && waiting.0.is_empty() && waiting.1.is_empty()) {
+            let change = if delivered.is_empty() {
+                QueueChange::Waiting
+            } else {
+                QueueChange::Delivered
+            };
+            let changed = Input::QueueChanged {
+                change,
+                messages: delivered,
+                waiting,
+            };
+            run.handle(changed, &facts);
+        }
         if open.is_empty() {
             run.handle(Input::Start(entering), &facts);
         } else {
-            // The calls that are open come first; what was sent steers.
-            state.queues.put_back(entering);
             run.handle(Input::Resume(open), &facts);
         }
         state.active = Some(Active {

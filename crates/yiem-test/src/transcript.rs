@@ -177,6 +177,22 @@ pub fn line(event: &AgentEvent) -> String {
             None => format!("  compactionEnd {messages_before} to {messages_after} messages"),
             Some(error) => format!("  compactionEnd failed: {error}"),
         },
+        EventKind::QueueChanged {
+            change,
+            messages,
+            steering,
+            follow_ups,
+        } => {
+            let mut texts = String::new();
+            for message in messages {
+                let _ = write!(texts, " {}", message_line(message));
+            }
+            let (now, later) = (steering.len(), follow_ups.len());
+            format!(
+                "  queueChanged {}{texts}, {now} + {later} wait",
+                word(change)
+            )
+        }
         EventKind::ToolsChanged {
             added,
             removed,

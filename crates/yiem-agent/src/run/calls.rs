@@ -40,7 +40,7 @@ impl Run {
     pub(super) fn resume(&mut self, open: Vec<OpenCall>, facts: &dyn RunFacts) {
         let run_id = self.id.clone();
         self.record(|| JournalRecord::RunStart { run_id });
-        self.emit(EventKind::AgentStart);
+        self.emit_start();
         self.turn += 1;
         self.turn_open = true;
         self.emit(EventKind::TurnStart);

@@ -9,8 +9,15 @@ impl Run {
     pub(super) fn start(&mut self, messages: Vec<Arc<Message>>, facts: &dyn RunFacts) {
         let run_id = self.id.clone();
         self.record(|| JournalRecord::RunStart { run_id });
-        self.emit(EventKind::AgentStart);
+        self.emit_start();
         self.begin_turn(messages, facts);
+    }
+
+    pub(super) fn emit_start(&mut self) {
+        self.emit(EventKind::AgentStart);
+        if let Some(queues) = self.queues_at_start.take() {
+            self.emit(queues);
+        }
     }
 
     pub(super) fn begin_turn(&mut self, messages: Vec<Arc<Message>>, facts: &dyn RunFacts) {

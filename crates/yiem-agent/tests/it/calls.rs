@@ -456,12 +456,14 @@ at 1s: steer "Rome?"
               toolExecutionStart call_1 a {}
               toolExecutionStart call_2 s {}
               toolExecutionEnd call_1 ok terminate "A"
+              queueChanged queued user "Rome?", 1 + 0 wait
               toolExecutionEnd call_2 ok "slow"
               messageStart toolResult
               messageEnd toolResult call_1 ok "A"
               messageStart toolResult
               messageEnd toolResult call_2 ok "slow"
             turnEnd 1, 2 results
+              queueChanged delivered user "Rome?", 0 + 0 wait
             turnStart 2
               messageStart user
               messageEnd user "Rome?"

@@ -27,6 +27,7 @@ const KINDS: &[&str] = &[
     "messageEnd",
     "messageStart",
     "messageUpdate",
+    "queueChanged",
     "retryScheduled",
     "toolCallRejected",
     "toolExecutionEnd",
@@ -76,6 +77,7 @@ async fn all_events() -> Vec<AgentEvent> {
             Reply::fail(ModelErrorKind::ContextLength, "the prompt is too long"),
             Reply::say("a summary"),
             Reply::say("done").stop(StopReason::ToolCalls).usage(50, 5),
+            Reply::say("nothing more"),
         ],
     );
     let events = Arc::new(Mutex::new(Vec::new()));
@@ -103,6 +105,7 @@ async fn all_events() -> Vec<AgentEvent> {
     while let Some(Delivery::Event(event)) = within(heard.next()).await {
         match &event.kind {
             EventKind::ApprovalRequested { approval_id, .. } => {
+                agent.follow_up("and then?").unwrap();
                 assert!(agent.answer(approval_id, ApprovalAnswer::Allow));
             }
             EventKind::AgentEnd { .. } => break,

@@ -1,8 +1,9 @@
 //! What is true of every run, whatever happens in it.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
-use yiem_agent::{AgentEvent, EventKind, MessageRole};
+use yiem_agent::{AgentEvent, EventKind, MessageRole, QueueChange};
 use yiem_core::{ChatRequest, History, Message};
 use yiem_test::{Played, check_request};
 
@@ -154,6 +155,33 @@ impl Grammar {
             EventKind::ApprovalResolved { approval_id, .. } => {
                 if !self.questions.remove(&**approval_id) {
                     return fail("a question is over that was not put");
+                }
+            }
+            EventKind::QueueChanged {
+                change,
+                messages,
+                steering,
+                follow_ups,
+            } => {
+                let waits =
+                    |m: &Arc<Message>| steering.iter().chain(follow_ups).any(|w| Arc::ptr_eq(w, m));
+                let all_wait = messages.iter().all(waits);
+                match change {
+                    QueueChange::Queued if !all_wait || messages.len() != 1 => {
+                        return fail("a message was queued that does not wait");
+                    }
+                    QueueChange::Delivered | QueueChange::GivenBack
+                        if messages.is_empty() || messages.iter().any(waits) =>
+                    {
+                        return fail("a message left its queue and waits in it");
+                    }
+                    QueueChange::Delivered if self.in_turn => {
+                        return fail("messages enter in the middle of a turn");
+                    }
+                    QueueChange::Waiting if self.turn > 0 || !messages.is_empty() => {
+                        return fail("what waits at the beginning is told later");
+                    }
+                    _ => {}
                 }
             }
             EventKind::CompactionStart { .. } => self.compacting = true,

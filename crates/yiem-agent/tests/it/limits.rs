@@ -382,6 +382,7 @@ at 1s: steer "one"
               messageUpdate call a whole
               messageEnd assistant call call_1 a {} [tool_calls]
               toolExecutionStart call_1 a {}
+              queueChanged queued user "one", 1 + 0 wait
               toolExecutionEnd call_1 ok "A"
               messageStart toolResult
               messageEnd toolResult call_1 ok "A"

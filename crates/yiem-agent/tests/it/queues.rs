@@ -30,6 +30,7 @@ at 1s: steer "and Rome?"
               messageEnd assistant call call_1 a {}, call call_2 b {} [tool_calls]
               toolExecutionStart call_1 a {}
               toolExecutionStart call_2 b {}
+              queueChanged queued user "and Rome?", 1 + 0 wait
               toolExecutionEnd call_1 ok "A"
               toolExecutionEnd call_2 ok "B"
               messageStart toolResult
@@ -37,6 +38,7 @@ at 1s: steer "and Rome?"
               messageStart toolResult
               messageEnd toolResult call_2 ok "B"
             turnEnd 1, 2 results
+              queueChanged delivered user "and Rome?", 0 + 0 wait
             turnStart 2
               messageStart user
               messageEnd user "and Rome?"
@@ -78,6 +80,7 @@ at 1s: steer "and Rome?"
               messageUpdate call b whole
               messageEnd assistant call call_1 a {}, call call_2 b {} [tool_calls]
               toolExecutionStart call_1 a {}
+              queueChanged queued user "and Rome?", 1 + 0 wait
               toolExecutionEnd call_1 ok "A"
               toolExecutionStart call_2 b {}
               toolExecutionEnd call_2 ok "B"
@@ -86,6 +89,7 @@ at 1s: steer "and Rome?"
               messageStart toolResult
               messageEnd toolResult call_2 ok "B"
             turnEnd 1, 2 results
+              queueChanged delivered user "and Rome?", 0 + 0 wait
             turnStart 2
               messageStart user
               messageEnd user "and Rome?"
@@ -117,10 +121,12 @@ at 1s: steer "and Rome?"
               messageEnd user "hi"
               messageStart assistant
               messageUpdate "a"
+              queueChanged queued user "and Rome?", 1 + 0 wait
               messageUpdate "b"
               messageUpdate "c"
               messageEnd assistant "abc" [end_turn]
             turnEnd 1
+              queueChanged delivered user "and Rome?", 0 + 0 wait
             turnStart 2
               messageStart user
               messageEnd user "and Rome?"
@@ -158,10 +164,13 @@ at 1s: steer "two"
               messageUpdate call a whole
               messageEnd assistant call call_1 a {} [tool_calls]
               toolExecutionStart call_1 a {}
+              queueChanged queued user "one", 1 + 0 wait
+              queueChanged queued user "two", 2 + 0 wait
               toolExecutionEnd call_1 ok "A"
               messageStart toolResult
               messageEnd toolResult call_1 ok "A"
             turnEnd 1, 1 result
+              queueChanged delivered user "one" user "two", 0 + 0 wait
             turnStart 2
               messageStart user
               messageEnd user "one"
@@ -203,10 +212,13 @@ at 1s: steer "two"
               messageUpdate call a whole
               messageEnd assistant call call_1 a {} [tool_calls]
               toolExecutionStart call_1 a {}
+              queueChanged queued user "one", 1 + 0 wait
+              queueChanged queued user "two", 2 + 0 wait
               toolExecutionEnd call_1 ok "A"
               messageStart toolResult
               messageEnd toolResult call_1 ok "A"
             turnEnd 1, 1 result
+              queueChanged delivered user "one", 1 + 0 wait
             turnStart 2
               messageStart user
               messageEnd user "one"
@@ -214,6 +226,7 @@ at 1s: steer "two"
               messageUpdate "to one"
               messageEnd assistant "to one" [end_turn]
             turnEnd 2
+              queueChanged delivered user "two", 0 + 0 wait
             turnStart 3
               messageStart user
               messageEnd user "two"
@@ -253,6 +266,8 @@ at 1s: follow-up "two"
               messageUpdate call a whole
               messageEnd assistant call call_1 a {} [tool_calls]
               toolExecutionStart call_1 a {}
+              queueChanged queued user "one", 0 + 1 wait
+              queueChanged queued user "two", 0 + 2 wait
               toolExecutionEnd call_1 ok "A"
               messageStart toolResult
               messageEnd toolResult call_1 ok "A"
@@ -262,6 +277,7 @@ at 1s: follow-up "two"
               messageUpdate "answer"
               messageEnd assistant "answer" [end_turn]
             turnEnd 2
+              queueChanged delivered user "one", 0 + 1 wait
             turnStart 3
               messageStart user
               messageEnd user "one"
@@ -269,6 +285,7 @@ at 1s: follow-up "two"
               messageUpdate "to one"
               messageEnd assistant "to one" [end_turn]
             turnEnd 3
+              queueChanged delivered user "two", 0 + 0 wait
             turnStart 4
               messageStart user
               messageEnd user "two"
@@ -308,6 +325,8 @@ at 1s: follow-up "two"
               messageUpdate call a whole
               messageEnd assistant call call_1 a {} [tool_calls]
               toolExecutionStart call_1 a {}
+              queueChanged queued user "one", 0 + 1 wait
+              queueChanged queued user "two", 0 + 2 wait
               toolExecutionEnd call_1 ok "A"
               messageStart toolResult
               messageEnd toolResult call_1 ok "A"
@@ -317,6 +336,7 @@ at 1s: follow-up "two"
               messageUpdate "answer"
               messageEnd assistant "answer" [end_turn]
             turnEnd 2
+              queueChanged delivered user "one" user "two", 0 + 0 wait
             turnStart 3
               messageStart user
               messageEnd user "one"
@@ -350,10 +370,13 @@ at 1s: steer "now"
             turnStart 1
               messageStart user
               messageEnd user "hi"
+              queueChanged queued user "later", 0 + 1 wait
+              queueChanged queued user "now", 1 + 1 wait
               messageStart assistant
               messageUpdate "x"
               messageEnd assistant "x" [end_turn]
             turnEnd 1
+              queueChanged delivered user "now", 0 + 1 wait
             turnStart 2
               messageStart user
               messageEnd user "now"
@@ -361,6 +384,7 @@ at 1s: steer "now"
               messageUpdate "to steering"
               messageEnd assistant "to steering" [end_turn]
             turnEnd 2
+              queueChanged delivered user "later", 0 + 0 wait
             turnStart 3
               messageStart user
               messageEnd user "later"
@@ -405,6 +429,7 @@ at 1s: steer "stop that"
               messageUpdate call a whole
               messageEnd assistant call call_1 a {"n":1}, call call_2 a {"n":2}, call call_3 a {"n":3} [tool_calls]
               toolExecutionStart call_1 a {"n":1}
+              queueChanged queued user "stop that", 1 + 0 wait
               toolExecutionEnd call_1 ok "A"
               toolCallRejected call_2 interrupted "Not executed: a new message came in before this call began."
               toolCallRejected call_3 interrupted "Not executed: a new message came in before this call began."
@@ -415,6 +440,7 @@ at 1s: steer "stop that"
               messageStart toolResult
               messageEnd toolResult call_3 error "Not executed: a new message came in before this call began."
             turnEnd 1, 3 results
+              queueChanged delivered user "stop that", 0 + 0 wait
             turnStart 2
               messageStart user
               messageEnd user "stop that"
@@ -451,6 +477,7 @@ continue:
             turnEnd 1
             agentEnd completed
             agentStart
+              queueChanged delivered user "go on", 0 + 0 wait
             turnStart 1
               messageStart user
               messageEnd user "go on"
@@ -516,6 +543,9 @@ at 2s: abort
               messageUpdate call a whole
               messageEnd assistant call call_1 a {} [tool_calls]
               toolExecutionStart call_1 a {}
+              queueChanged queued user "one", 1 + 0 wait
+              queueChanged queued user "two", 2 + 0 wait
+              queueChanged queued user "three", 2 + 1 wait
               toolExecutionEnd call_1 error "cancelled"
               messageStart toolResult
               messageEnd toolResult call_1 error "cancelled"
@@ -556,12 +586,15 @@ user: again
               messageUpdate call a whole
               messageEnd assistant call call_1 a {} [tool_calls]
               toolExecutionStart call_1 a {}
+              queueChanged queued user "one", 1 + 0 wait
+              queueChanged queued user "three", 1 + 1 wait
               toolExecutionEnd call_1 error "cancelled"
               messageStart toolResult
               messageEnd toolResult call_1 error "cancelled"
             turnEnd 1, 1 result
             agentEnd aborted
             agentStart
+              queueChanged delivered user "one", 0 + 1 wait
             turnStart 1
               messageStart user
               messageEnd user "one"
@@ -571,6 +604,7 @@ user: again
               messageUpdate "all seen"
               messageEnd assistant "all seen" [end_turn]
             turnEnd 1
+              queueChanged delivered user "three", 0 + 0 wait
             turnStart 2
               messageStart user
               messageEnd user "three"
@@ -611,6 +645,8 @@ user: again
               messageUpdate call a whole
               messageEnd assistant call call_1 a {} [tool_calls]
               toolExecutionStart call_1 a {}
+              queueChanged queued user "one", 1 + 0 wait
+              queueChanged givenBack user "one", 0 + 0 wait
               toolExecutionEnd call_1 ok "A"
               messageStart toolResult
               messageEnd toolResult call_1 ok "A"
@@ -658,6 +694,9 @@ user: too late
               messageUpdate call a whole
               messageEnd assistant call call_1 a {} [tool_calls]
               toolExecutionStart call_1 a {}
+              queueChanged queued user "one", 1 + 0 wait
+              queueChanged queued user "two", 1 + 1 wait
+              queueChanged givenBack user "one" user "two", 0 + 0 wait
               toolExecutionEnd call_1 ok "A"
               messageStart toolResult
               messageEnd toolResult call_1 ok "A"
@@ -768,6 +807,8 @@ at 1s: follow-up "two"
             turnStart 1
               messageStart user
               messageEnd user "hi"
+              queueChanged queued user "one", 1 + 0 wait
+              queueChanged queued user "two", 1 + 1 wait
               messageStart assistant
               messageUpdate "x"
               messageEnd assistant "x" [error: no key]
@@ -778,6 +819,211 @@ at 1s: follow-up "two"
             model asked 1 times
             left over: user "one"
             left over: user "two"
+        "#]],
+    );
+}
+
+#[test]
+fn what_waits_is_told_from_first_to_last() {
+    check(
+        r#"
+model: say "a" "b" & every 2s
+model: say "to now"
+model: say "to later"
+model: say "to last"
+user: hi
+at 1s: follow-up "later"
+at 1s: follow-up "last"
+at 3s: steer "now"
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+              messageStart assistant
+              messageUpdate "a"
+              queueChanged queued user "later", 0 + 1 wait
+              queueChanged queued user "last", 0 + 2 wait
+              messageUpdate "b"
+              queueChanged queued user "now", 1 + 2 wait
+              messageEnd assistant "ab" [end_turn]
+            turnEnd 1
+              queueChanged delivered user "now", 0 + 2 wait
+            turnStart 2
+              messageStart user
+              messageEnd user "now"
+              messageStart assistant
+              messageUpdate "to now"
+              messageEnd assistant "to now" [end_turn]
+            turnEnd 2
+              queueChanged delivered user "later", 0 + 1 wait
+            turnStart 3
+              messageStart user
+              messageEnd user "later"
+              messageStart assistant
+              messageUpdate "to later"
+              messageEnd assistant "to later" [end_turn]
+            turnEnd 3
+              queueChanged delivered user "last", 0 + 0 wait
+            turnStart 4
+              messageStart user
+              messageEnd user "last"
+              messageStart assistant
+              messageUpdate "to last"
+              messageEnd assistant "to last" [end_turn]
+            turnEnd 4
+            agentEnd completed
+            outcome completed "to last"
+            history u a u a u a u a
+            model asked 4 times
+        "#]],
+    );
+}
+
+#[test]
+fn what_is_given_back_is_told() {
+    check(
+        r#"
+model: hang
+user: hi
+at 1s: steer "one"
+at 1s: follow-up "two"
+at 2s: clear
+at 3s: clear
+at 4s: follow-up "three"
+at 5s: abort
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+              queueChanged queued user "one", 1 + 0 wait
+              queueChanged queued user "two", 1 + 1 wait
+              queueChanged givenBack user "one" user "two", 0 + 0 wait
+              queueChanged queued user "three", 0 + 1 wait
+            turnEnd 1 without a reply
+            agentEnd aborted
+            outcome aborted ""
+            history u
+            model asked 1 times
+            left over: user "one"
+            left over: user "two"
+            left over: user "three"
+        "#]],
+    );
+}
+
+#[test]
+fn what_waits_when_a_run_begins_is_told_after_its_start() {
+    check(
+        r#"
+model: say "x" & after 2s & fail auth "no key"
+model: say "to hi again"
+model: say "to later"
+user: hi
+at 1s: follow-up "later"
+user: hi again
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+              queueChanged queued user "later", 0 + 1 wait
+              messageStart assistant
+              messageUpdate "x"
+              messageEnd assistant "x" [error: no key]
+            turnEnd 1
+            agentEnd failed: no key
+            agentStart
+              queueChanged waiting, 0 + 1 wait
+            turnStart 1
+              messageStart user
+              messageEnd user "hi again"
+              messageStart assistant
+              messageUpdate "to hi again"
+              messageEnd assistant "to hi again" [end_turn]
+            turnEnd 1
+              queueChanged delivered user "later", 0 + 0 wait
+            turnStart 2
+              messageStart user
+              messageEnd user "later"
+              messageStart assistant
+              messageUpdate "to later"
+              messageEnd assistant "to later" [end_turn]
+            turnEnd 2
+            agentEnd completed
+            outcome failed (no key) "x"
+            outcome completed "to later"
+            history u a! u a u a
+            model asked 3 times
+        "#]],
+    );
+}
+
+#[test]
+fn what_is_queued_while_a_run_winds_down_is_told_before_its_end() {
+    check(
+        r#"
+tool a deaf 3s "A"
+model: call a {}
+user: hi
+at 1s: abort
+at 2s: follow-up "later"
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+              messageStart assistant
+              messageUpdate call a
+              messageUpdate arguments {}
+              messageUpdate call a whole
+              messageEnd assistant call call_1 a {} [tool_calls]
+              toolExecutionStart call_1 a {}
+              queueChanged queued user "later", 0 + 1 wait
+              toolExecutionEnd call_1 ok "A"
+              messageStart toolResult
+              messageEnd toolResult call_1 ok "A"
+            turnEnd 1, 1 result
+            agentEnd aborted
+            outcome aborted ""
+            history u a t
+            model asked 1 times
+            left over: user "later"
+        "#]],
+    );
+}
+
+#[test]
+fn what_stop_gives_back_is_told_in_the_run_that_comes_to_its_end() {
+    check(
+        r#"
+model: say "a" "b" & every 2s
+user: hi
+at 1s: steer "one"
+at 2s: stop
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+              messageStart assistant
+              messageUpdate "a"
+              queueChanged queued user "one", 1 + 0 wait
+              queueChanged givenBack user "one", 0 + 0 wait
+              messageUpdate "b"
+              messageEnd assistant "ab" [end_turn]
+            turnEnd 1
+            agentEnd completed
+            outcome completed "ab"
+            history u a
+            model asked 1 times
+            left over: user "one"
         "#]],
     );
 }
