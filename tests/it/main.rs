@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
 mod facade_paths;
+mod gateway_asks;
 mod mcp_client;
 mod mcp_faults;
 mod mcp_leaks;

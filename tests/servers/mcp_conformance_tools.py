@@ -5,7 +5,9 @@ comes from whatever stands in front of it.
 """
 
 import json
+import queue
 import sys
+import threading
 import time
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
@@ -75,9 +77,73 @@ SCHEMAS = {
 }
 
 
+properties = lambda **named: {"type": "object", "properties": named}
+titled = lambda *pairs: [{"const": const, "title": title} for const, title in pairs]
+OPTIONS = ["option1", "option2", "option3"]
+TITLED = titled(("value1", "First Option"), ("value2", "Second Option"), ("value3", "Third Option"))
+NAME = {**properties(name={"type": "string"}), "required": ["name"]}
+PROMPT = lambda words: {"messages": [{"role": "user", "content": text(words)}], "maxTokens": 100}
+FORM = lambda words, schema=NAME: ("elicitation/create", {"message": words, "requestedSchema": schema})
+
+# Tools that ask something first: what, and with what.
+ASKING = {
+    "test_sampling": [("sampling/createMessage", PROMPT("Test prompt for sampling"))],
+    "test_elicitation": [
+        FORM("Please provide your information", properties(username={"type": "string"}, email={"type": "string"}))
+    ],
+    "test_elicitation_sep1034_defaults": [
+        FORM(
+            "Please review and update the form fields with defaults",
+            properties(
+                name={"type": "string", "default": "John Doe"},
+                age={"type": "integer", "default": 30},
+                score={"type": "number", "default": 95.5},
+                status={"type": "string", "enum": ["active", "inactive", "pending"], "default": "active"},
+                verified={"type": "boolean", "default": True},
+            ),
+        )
+    ],
+    "test_elicitation_sep1330_enums": [
+        FORM(
+            "Please select options from the enum fields",
+            properties(
+                untitledSingle={"type": "string", "enum": OPTIONS},
+                titledSingle={"type": "string", "oneOf": TITLED},
+                legacyEnum={
+                    "type": "string",
+                    "enum": ["opt1", "opt2", "opt3"],
+                    "enumNames": ["Option One", "Option Two", "Option Three"],
+                },
+                untitledMulti={"type": "array", "items": {"type": "string", "enum": OPTIONS}},
+                titledMulti={"type": "array", "items": {"anyOf": TITLED}},
+            ),
+        )
+    ],
+    "test_input_required_result_elicitation": [FORM("What is your name?")],
+    "test_input_required_result_sampling": [
+        ("sampling/createMessage", PROMPT("What is the capital of France?"))
+    ],
+    "test_input_required_result_list_roots": [("roots/list", {})],
+    "test_input_required_result_request_state": [FORM("Please confirm")],
+    "test_input_required_result_tampered_state": [FORM("Please confirm")],
+    "test_input_required_result_multi_round": [FORM("Step 1: your name?"), FORM("Step 2: your colour?")],
+}
+
+writing = threading.Lock()
+questions = {}
+
+
 def send(message):
-    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
-    sys.stdout.flush()
+    with writing:
+        sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        sys.stdout.flush()
+
+
+def ask(method, params):
+    id = f"ask-{len(questions)}"
+    questions[id] = queue.Queue()
+    send({"id": id, "method": method, "params": params})
+    return questions[id].get()
 
 
 def tell(method, params):
@@ -86,6 +152,9 @@ def tell(method, params):
 
 def call(params):
     name = params["name"]
+    if name in ASKING:
+        answers = [ask(*question) for question in ASKING[name]]
+        return {"content": [text(f"Told: {json.dumps(answers)}; state-ok")]}
     if name not in CONTENT:
         return None
     if name in ("test_tool_with_logging", "test_logging_tool"):
@@ -102,16 +171,13 @@ def call(params):
 
 
 def tools():
-    for name in CONTENT:
+    for name in [*CONTENT, *ASKING]:
         schema = SCHEMAS.get(name, NOTHING)
         yield {"name": name, "description": f"The suite's tool {name}.", "inputSchema": schema}
 
 
-for line in sys.stdin:
-    message = json.loads(line)
-    method, params, id = message.get("method"), message.get("params") or {}, message.get("id")
-    if id is None or method is None:
-        continue
+def answer(message):
+    method, params, id = message["method"], message.get("params") or {}, message["id"]
     if method == "initialize":
         result = {
             "protocolVersion": "2025-11-25",
@@ -126,8 +192,16 @@ for line in sys.stdin:
         result = call(params)
         if result is None:
             send({"id": id, "error": {"code": -32602, "message": f"Unknown tool: {params['name']}"}})
-            continue
+            return
     else:
         send({"id": id, "error": {"code": -32601, "message": "Method not found"}})
-        continue
+        return
     send({"id": id, "result": result})
+
+
+for line in sys.stdin:
+    message = json.loads(line)
+    if "method" not in message:
+        questions[message["id"]].put(message.get("result") or message.get("error"))
+    elif message.get("id") is not None:
+        threading.Thread(target=answer, args=(message,), daemon=True).start()

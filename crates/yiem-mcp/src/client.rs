@@ -18,6 +18,7 @@ mod tasks;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use asked::HandOn;
 pub use asked::{Elicit, Elicitation, ElicitationAnswer, ElicitationKind, Root, Sample};
 pub use call::{CallOptions, CallOutcome};
 pub use config::{ChangedDefinition, ChangedDefinitions, ClientConfig, Timeouts};
@@ -31,8 +32,8 @@ use crate::transport::Transport;
 use listing::Listings;
 use session::{Session, Sessions};
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
 use tasks::Tasks;
 use tokio::sync::{broadcast, watch};
 use yiem_core::{CancelToken, Env};
@@ -78,6 +79,8 @@ pub(crate) struct Shared {
     generation: watch::Sender<u64>,
     events: broadcast::Sender<McpEvent>,
     tasks: Tasks,
+    /// Who answers the server's questions before this client does.
+    hand_on: OnceLock<Arc<dyn HandOn>>,
 }
 
 /// Something that happened between requests. For whoever wants to show it; nothing depends on it.
@@ -94,6 +97,8 @@ pub enum McpEvent {
     PromptsChanged,
     /// The server says that its resources changed.
     ResourcesChanged,
+    /// The server says that a resource changed which was subscribed to, its parameters as they came.
+    ResourceUpdated(serde_json::Value),
     /// A log line of the server, its parameters as they came.
     Log(serde_json::Value),
     /// The definition of a known tool is another than before (M-8).
@@ -128,6 +133,7 @@ impl McpClient {
             generation: watch::Sender::new(0),
             events: broadcast::Sender::new(EVENTS_KEPT),
             tasks: Tasks::default(),
+            hand_on: OnceLock::new(),
         })))
     }
 

@@ -4,7 +4,9 @@
 //! what is under way. Does not know: what a call does; a [`Responder`] does, be it a set of tools or the
 //! way to another server.
 
+mod callers;
 mod core;
+mod held;
 mod http;
 #[cfg(feature = "nats")]
 mod nats;
@@ -13,6 +15,7 @@ mod stdio;
 
 pub use http::GatewayHttpConfig;
 
+use self::callers::Callers;
 use self::core::Core;
 use crate::client::McpClient;
 use crate::error::McpError;
@@ -35,6 +38,9 @@ const CALLS_AT_ONCE: usize = 256;
 const DRAIN_TIME: Duration = Duration::from_secs(30);
 /// The longest that one call may take.
 const CALL_TIME: Duration = Duration::from_secs(900);
+
+/// How often what callers began and did not come back for is looked through.
+const PURGE_EVERY: Duration = Duration::from_secs(30);
 
 /// What is to be offered, and where.
 ///
@@ -194,6 +200,15 @@ impl GatewayBuilder {
                 "the gateway is told of no place to offer at: give it NATS, an HTTP address or stdio",
             ));
         }
+        let callers = Arc::new(Callers::new(Arc::clone(&self.env)));
+        // On NATS alone nobody can be asked, so nothing of the kind is declared.
+        let asks = !self.http.is_empty() || self.stdio.is_some();
+        let relay = |upstream: &McpClient| {
+            if asks {
+                upstream.hand_questions_on(Arc::clone(&callers) as _);
+            }
+            Relay::new(upstream.clone(), Arc::clone(&callers))
+        };
         let mut client = None;
         let responder: Arc<dyn Responder> = match self.offer {
             Offer::Responder(responder) => responder,
@@ -207,23 +222,26 @@ impl GatewayBuilder {
             }
             Offer::Server(server) => {
                 let upstream = McpClient::new(*server, Arc::clone(&self.env))?;
+                let relay = relay(&upstream);
                 upstream.connect().await?;
-                client = Some(upstream.clone());
-                Arc::new(Relay::new(upstream))
+                client = Some(upstream);
+                Arc::new(relay)
             }
             Offer::Client(upstream) => {
+                let relay = relay(&upstream);
                 upstream.connect().await?;
-                client = Some(upstream.clone());
-                Arc::new(Relay::new(upstream))
+                client = Some(upstream);
+                Arc::new(relay)
             }
         };
         let core = Arc::new(Core::new(
             responder,
+            Arc::clone(&callers),
             Arc::clone(&self.env),
             self.calls_at_once,
             self.call_time,
         ));
-        let stop = CancelToken::new();
+        let stop = core.stop.clone();
         let mut rims = JoinSet::new();
         let mut addresses = Vec::new();
         for config in self.http {
@@ -242,6 +260,20 @@ impl GatewayBuilder {
         let running = watch::Sender::new(rims.len());
         let ended = running.subscribe();
         let mut owner = JoinSet::new();
+        if let Some(client) = &client {
+            owner.spawn(Relay::watch(client.clone(), callers));
+        }
+        let keeper = Arc::downgrade(&core);
+        let env = Arc::clone(&self.env);
+        owner.spawn(async move {
+            loop {
+                env.sleep(PURGE_EVERY).await;
+                match keeper.upgrade() {
+                    Some(core) => core.purge(),
+                    None => return,
+                }
+            }
+        });
         owner.spawn(async move {
             while rims.join_next().await.is_some() {
                 running.send_modify(|running| *running -= 1);

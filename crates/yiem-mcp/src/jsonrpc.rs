@@ -18,6 +18,8 @@ pub use read::{
     Answer, AnswerOutcome, Incoming, IncomingRequest, Unreadable, excerpt, read, read_value,
 };
 pub use scan::IdScanner;
+#[cfg(feature = "gateway")]
+pub(crate) use write::outgoing;
 pub use write::{error_response, notification, request, result_response};
 
 use serde::ser::{Serialize, Serializer};

@@ -55,6 +55,8 @@ pub mod method {
     pub const PROMPTS_CHANGED: &str = "notifications/prompts/list_changed";
     /// The list of resources changed.
     pub const RESOURCES_CHANGED: &str = "notifications/resources/list_changed";
+    /// A resource that was subscribed to changed.
+    pub const RESOURCE_UPDATED: &str = "notifications/resources/updated";
     /// The client's roots changed.
     pub const ROOTS_CHANGED: &str = "notifications/roots/list_changed";
     /// A log line.

@@ -3,6 +3,12 @@
 //! Knows: how a request is answered, and how a set of tools answers as a server in all dialects.
 //! Does not know: who carries the messages; in-process transports and the gateway do.
 
+mod asking;
+
+#[cfg(feature = "gateway")]
+pub(crate) use asking::answerable;
+pub(crate) use asking::{AskCaller, can_answer};
+
 use crate::dialect::ProtocolVersion;
 use crate::jsonrpc::{INTERNAL_ERROR, INVALID_PARAMS, Incoming, JsonRpcError, METHOD_NOT_FOUND};
 use crate::protocol::{code, content_to_wire, meta_key, method};
@@ -51,6 +57,22 @@ pub struct Caller {
     pub session_id: Option<SessionId>,
     send: Arc<dyn Fn(Incoming) + Send + Sync>,
     progress_always: bool,
+    /// What the gateway knows of it.
+    #[cfg(feature = "gateway")]
+    pub(crate) at_gateway: AtGateway,
+    pub(crate) asks: Option<Arc<dyn AskCaller>>,
+}
+
+/// What a gateway knows of a caller.
+#[cfg(feature = "gateway")]
+#[derive(Clone, Default)]
+pub(crate) struct AtGateway {
+    /// Who asks, as far as callers can be told apart.
+    pub(crate) key: Arc<str>,
+    /// The id of the request.
+    pub(crate) request_id: Option<crate::jsonrpc::RequestId>,
+    /// Cancelled when what lasts has to end, with an answer.
+    pub(crate) ending: CancelToken,
 }
 
 impl Caller {
@@ -61,6 +83,41 @@ impl Caller {
             session_id: None,
             send: Arc::new(send),
             progress_always: false,
+            #[cfg(feature = "gateway")]
+            at_gateway: AtGateway::default(),
+            asks: None,
+        }
+    }
+
+    /// Whether the caller said that it can answer a question of this kind (`elicitation/create`,
+    /// `sampling/createMessage`, `roots/list`), and there is a way to it (M-9).
+    #[must_use]
+    pub fn can_answer(&self, method: &str, params: &Value) -> bool {
+        self.asks
+            .as_ref()
+            .is_some_and(|asks| can_answer(asks.capabilities(), method, params))
+    }
+
+    /// Asks the caller something in the course of its request: the method's parameters in, its result out,
+    /// both as MCP has them. A caller of the legacy era gets a request, one of the modern era an
+    /// input-required result; which of them makes no difference here.
+    ///
+    /// # Errors
+    /// The caller's refusal; code −32601 where it cannot be asked (see [`Caller::can_answer`]) or gave no
+    /// answer.
+    pub async fn ask(&self, method: &str, params: Value) -> Result<Value, JsonRpcError> {
+        let nobody = || {
+            JsonRpcError::new(
+                METHOD_NOT_FOUND,
+                format!("the caller cannot be asked for {method}"),
+            )
+        };
+        match &self.asks {
+            Some(asks) if self.can_answer(method, &params) => asks
+                .ask(method, &params)
+                .await
+                .unwrap_or_else(|| Err(nobody())),
+            _ => Err(nobody()),
         }
     }
 

@@ -3,6 +3,7 @@
 use super::Shared;
 use crate::jsonrpc::{INVALID_PARAMS, JsonRpcError, METHOD_NOT_FOUND};
 use crate::protocol::method;
+use crate::responder::{AskCaller, can_answer};
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Weak};
@@ -80,18 +81,32 @@ pub struct Root {
     pub name: Option<String>,
 }
 
-/// Answers one request of a server.
+/// Answers a server's questions in this client's place, for those who stand behind it: the gateway.
+pub(crate) trait HandOn: Send + Sync {
+    /// Whom a question is put to that came without a word on whose request it belongs to; `None` when that
+    /// cannot be known.
+    fn whom(&self) -> Option<Arc<dyn AskCaller>>;
+}
+
+/// Answers one request of a server. `caller` is who it is for, where that is known.
 pub(super) async fn answer(
     client: &Weak<Shared>,
     name: &str,
     params: Value,
+    caller: Option<Arc<dyn AskCaller>>,
 ) -> Result<Value, JsonRpcError> {
-    let Some((server, config)) = client
-        .upgrade()
-        .map(|client| (Arc::clone(&client.name), client.config.clone()))
-    else {
+    let Some((server, config, caller)) = client.upgrade().map(|client| {
+        let caller = caller.or_else(|| client.hand_on.get().and_then(|hand_on| hand_on.whom()));
+        (Arc::clone(&client.name), client.config.clone(), caller)
+    }) else {
         return Err(JsonRpcError::new(METHOD_NOT_FOUND, "the client is closing"));
     };
+    if let Some(caller) = caller
+        && can_answer(caller.capabilities(), name, &params)
+        && let Some(answer) = caller.ask(name, &params).await
+    {
+        return answer;
+    }
     match name {
         method::PING => Ok(json!({})),
         method::ELICITATION => {

@@ -5,6 +5,7 @@ use super::session::Session;
 use super::{McpClient, Shared};
 use crate::error::McpError;
 use crate::protocol::{CallResult, ResultKind, code, method, result_kind, values_for_headers};
+use crate::responder::AskCaller;
 use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
@@ -225,7 +226,7 @@ impl Shared {
                 ResultKind::InputRequired => {
                     extra = course
                         .cancel
-                        .run_until_cancelled(self.gather_input(&result))
+                        .run_until_cancelled(self.gather_input(&result, None))
                         .await
                         .ok_or_else(|| McpError::cancelled().at(&self.name))??;
                 }
@@ -239,9 +240,10 @@ impl Shared {
     }
 
     /// Answers what the server wants to know; keys and state go back as they came.
-    async fn gather_input(
+    pub(super) async fn gather_input(
         self: &Arc<Self>,
         result: &Value,
+        caller: Option<&Arc<dyn AskCaller>>,
     ) -> Result<Map<String, Value>, McpError> {
         let mut extra = Map::new();
         let wishes = result.get("inputRequests").and_then(Value::as_object);
@@ -259,14 +261,15 @@ impl Shared {
                     .and_then(Value::as_str)
                     .unwrap_or_default();
                 let params = wish.get("params").cloned().unwrap_or(Value::Null);
-                let answer = super::asked::answer(&Arc::downgrade(self), wanted, params)
-                    .await
-                    .map_err(|refusal| {
-                        McpError::protocol(format!(
-                            "the server wants input that cannot be given ({wanted}): {refusal}"
-                        ))
-                        .at(&self.name)
-                    })?;
+                let answer =
+                    super::asked::answer(&Arc::downgrade(self), wanted, params, caller.cloned())
+                        .await
+                        .map_err(|refusal| {
+                            McpError::protocol(format!(
+                                "the server wants input that cannot be given ({wanted}): {refusal}"
+                            ))
+                            .at(&self.name)
+                        })?;
                 answers.insert(key.clone(), answer);
             }
             extra.insert("inputResponses".into(), Value::Object(answers));
@@ -288,9 +291,13 @@ impl Shared {
             return false;
         };
         for visit in visits.iter().take(self.config.max_rounds) {
-            let answer =
-                super::asked::answer(&Arc::downgrade(self), method::ELICITATION, visit.clone())
-                    .await;
+            let answer = super::asked::answer(
+                &Arc::downgrade(self),
+                method::ELICITATION,
+                visit.clone(),
+                None,
+            )
+            .await;
             if answer.ok().and_then(|answer| answer.get("action").cloned()) != Some("accept".into())
             {
                 return false;

@@ -4,6 +4,7 @@ use super::{McpEvent, Shared};
 use crate::error::McpError;
 use crate::jsonrpc::{INTERNAL_ERROR, Incoming, IncomingRequest, JsonRpcError};
 use crate::protocol::method;
+use crate::responder::AskCaller;
 use crate::transport::{Receiver, Response};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -35,7 +36,7 @@ impl Receiver for SessionInbox {
         };
         match message {
             Incoming::Notification { method, params } => notification(&client, &method, params),
-            Incoming::Request(request) => asked(&client, self.number, request),
+            Incoming::Request(request) => asked(&client, self.number, request, None),
             Incoming::Answer(answer) => {
                 tracing::debug!(server = %client.name, id = ?answer.id, "an answer that nobody waits for");
                 client.tell(McpEvent::Stray(format!(
@@ -70,13 +71,20 @@ fn notification(client: &Arc<Shared>, name: &str, params: serde_json::Value) {
         }
         method::PROMPTS_CHANGED => client.tell(McpEvent::PromptsChanged),
         method::RESOURCES_CHANGED => client.tell(McpEvent::ResourcesChanged),
+        method::RESOURCE_UPDATED => client.tell(McpEvent::ResourceUpdated(params)),
         method::MESSAGE => client.tell(McpEvent::Log(params)),
         _ => tracing::trace!(server = %client.name, method = name, "a notification"),
     }
 }
 
 /// A request of the server: always answered, unless the server is modern, to which no answer may be sent.
-fn asked(client: &Arc<Shared>, number: u64, request: IncomingRequest) {
+/// `caller` is asked first, where it is known whose request the question belongs to.
+pub(super) fn asked(
+    client: &Arc<Shared>,
+    number: u64,
+    request: IncomingRequest,
+    caller: Option<Arc<dyn AskCaller>>,
+) {
     let current = client
         .sessions
         .current()
@@ -100,7 +108,9 @@ fn asked(client: &Arc<Shared>, number: u64, request: IncomingRequest) {
                 "too many requests at once",
             ))
         } else {
-            super::asked::answer(&weak, &request.method, request.params).await
+            // Who waits for a person is not silent: the calls that are under way wait with them.
+            let _open = super::request::OpenQuestion::new(&weak);
+            super::asked::answer(&weak, &request.method, request.params, caller).await
         };
         let response = Response::new(request.id, outcome, dialect);
         let sending = async {

@@ -5,14 +5,15 @@
 
 use super::request::{Course, Sending};
 use super::session::Session;
-use super::{McpClient, Shared};
+use super::{HandOn, McpClient, Shared};
 use crate::dialect::Dialect;
 use crate::error::{McpError, McpErrorKind};
 use crate::jsonrpc::Incoming;
 use crate::protocol::{ServerFacts, method, values_for_headers};
-use crate::transport::{Inbox, Receiver};
+use crate::responder::AskCaller;
+use crate::transport::{Inbox, Notice, Receiver};
 use serde_json::{Map, Value};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use yiem_core::{CancelToken, ProgressSink, SessionId};
 
 /// The methods that are handed on.
@@ -34,6 +35,7 @@ const HANDED_ON: [&str; 11] = [
 pub(crate) type Notified = Arc<dyn Fn(&str, &Value) + Send + Sync>;
 
 /// A request of someone else.
+#[derive(Clone)]
 pub(crate) struct Relayed {
     pub(crate) method: &'static str,
     pub(crate) params: Map<String, Value>,
@@ -42,6 +44,10 @@ pub(crate) struct Relayed {
     pub(crate) notified: Notified,
     pub(crate) cancel: CancelToken,
     pub(crate) session_id: Option<SessionId>,
+    /// Who is asked when the server asks something in the course of this request.
+    pub(crate) asks: Option<Arc<dyn AskCaller>>,
+    /// What a modern server is told that the client can do, beside what this one can.
+    pub(crate) capabilities: Map<String, Value>,
 }
 
 /// The name of a method that is handed on.
@@ -59,6 +65,42 @@ impl McpClient {
         Ok((session.dialect, session.facts.clone()))
     }
 
+    /// Lets someone else answer the server's questions first. Before the connection is opened, so that
+    /// what they may be able to do is declared.
+    pub(crate) fn hand_questions_on(&self, hand_on: Arc<dyn HandOn>) {
+        // A second one comes too late: a client has one gateway.
+        let _ = self.shared().hand_on.set(hand_on);
+    }
+
+    /// Answers the wishes of an input-required result: by that caller where it can, else as this client is
+    /// configured. What comes back goes into the parameters of the same request.
+    pub(crate) async fn answer_wishes(
+        &self,
+        result: &Value,
+        asks: Option<&Arc<dyn AskCaller>>,
+    ) -> Result<Map<String, Value>, McpError> {
+        self.shared().gather_input(result, asks).await
+    }
+
+    /// How often a server may ask before it answers.
+    pub(crate) fn max_rounds(&self) -> usize {
+        self.shared().config.max_rounds
+    }
+
+    /// Tells the server something, if a connection is open.
+    pub(crate) async fn tell(&self, name: &'static str, params: Map<String, Value>) {
+        let shared = self.shared();
+        let Some(session) = shared.sessions.current() else {
+            return;
+        };
+        let telling = shared
+            .transport
+            .notify(Notice::new(name, params, session.dialect));
+        if let Err(error) = telling.await {
+            tracing::debug!(%error, method = name, "a notification was not handed on");
+        }
+    }
+
     /// Sends a request of someone else and gives its result as it came, whatever its kind.
     pub(crate) async fn relay(&self, relayed: Relayed) -> Result<Value, McpError> {
         let shared = self.shared();
@@ -74,8 +116,8 @@ impl McpClient {
             hard_cap: timeouts.hard_cap.max(timeout),
             cancel: relayed.cancel.clone(),
             wants_progress: relayed.progress.is_some(),
-            progress: relayed.progress,
-            session_id: relayed.session_id,
+            progress: relayed.progress.clone(),
+            session_id: relayed.session_id.clone(),
             trace: Arc::default(),
         };
         let mut again = true;
@@ -87,10 +129,18 @@ impl McpClient {
                 dialect: session.dialect,
                 inbox: Inbox::new(Arc::new(Between {
                     notified: Arc::clone(&relayed.notified),
+                    asks: relayed.asks.clone(),
+                    client: Arc::downgrade(shared),
+                    session: session.number,
                     rest: session.inbox.clone(),
                 })),
                 param_headers: headers(shared, &session, relayed.method, &relayed.params),
                 course: course.clone(),
+                capabilities: session.dialect.is_modern().then(|| {
+                    let mut able = shared.capabilities();
+                    able.extend(relayed.capabilities.clone());
+                    able
+                }),
             };
             match shared.send(&session, sending).await {
                 Ok(result) => return Ok(result),
@@ -130,21 +180,28 @@ fn headers(
 /// The inbox of a request that was handed on.
 struct Between {
     notified: Notified,
+    asks: Option<Arc<dyn AskCaller>>,
+    client: Weak<Shared>,
+    session: u64,
     rest: Inbox,
 }
 
 impl Receiver for Between {
     fn message(&self, message: Incoming) {
-        if let Incoming::Notification {
-            method: name,
-            params,
-        } = &message
-            && name == method::MESSAGE
-        {
-            (self.notified)(name, params);
-            return;
+        match (message, self.client.upgrade()) {
+            (
+                Incoming::Notification {
+                    method: name,
+                    params,
+                },
+                _,
+            ) if name == method::MESSAGE => (self.notified)(&name, &params),
+            // It came on the request's own way: no doubt whom it is for.
+            (Incoming::Request(request), Some(client)) => {
+                super::inbox::asked(&client, self.session, request, self.asks.clone());
+            }
+            (message, _) => self.rest.message(message),
         }
-        self.rest.message(message);
     }
 
     fn closed(&self, reason: McpError) {

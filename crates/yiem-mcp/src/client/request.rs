@@ -11,7 +11,8 @@ use crate::transport::{CancelStyle, Exchange, Inbox, Notice, Receiver};
 use futures_util::FutureExt as _;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::Notify;
 use yiem_core::{CancelToken, ProgressSink, SessionId};
@@ -27,6 +28,8 @@ pub(crate) struct Sending {
     pub(crate) inbox: Inbox,
     pub(crate) param_headers: Vec<(String, String)>,
     pub(crate) course: Course,
+    /// What whoever this request is made for can do, in place of what this client can.
+    pub(crate) capabilities: Option<Map<String, Value>>,
 }
 
 /// What a request says, written for the session that it goes out on.
@@ -75,6 +78,7 @@ impl Sending {
             inbox,
             param_headers: Vec::new(),
             course: Course::quiet(Duration::MAX, CancelToken::new()),
+            capabilities: None,
         }
     }
 
@@ -96,7 +100,7 @@ impl Sending {
                 meta.insert(meta_key::CLIENT_INFO.into(), client.client_info());
                 meta.insert(
                     meta_key::CLIENT_CAPABILITIES.into(),
-                    Value::Object(client.capabilities()),
+                    Value::Object(self.capabilities.unwrap_or_else(|| client.capabilities())),
                 );
             }
             if self.course.wants_progress {
@@ -137,7 +141,35 @@ pub(crate) async fn raw_exchange(
 
 /// The requests that are on their way and want to hear of progress.
 #[derive(Default)]
-pub(crate) struct InFlight(Mutex<HashMap<i64, Arc<Listening>>>);
+pub(crate) struct InFlight {
+    listening: Mutex<HashMap<i64, Arc<Listening>>>,
+    /// How many questions of the server are not answered yet.
+    questions: AtomicUsize,
+}
+
+/// A question of the server that somebody works on. As long as there is one, a silent server is not
+/// silent: it waits for us. Only the hard cap counts then.
+pub(super) struct OpenQuestion(Weak<Shared>);
+
+impl OpenQuestion {
+    pub(super) fn new(client: &Weak<Shared>) -> Self {
+        if let Some(client) = client.upgrade() {
+            client.in_flight.questions.fetch_add(1, Ordering::AcqRel);
+        }
+        Self(Weak::clone(client))
+    }
+}
+
+impl Drop for OpenQuestion {
+    fn drop(&mut self) {
+        if let Some(client) = self.0.upgrade() {
+            for listening in client.in_flight.map().values() {
+                listening.heard.notify_one();
+            }
+            client.in_flight.questions.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+}
 
 /// One request that wants to hear of progress.
 pub(crate) struct Listening {
@@ -160,7 +192,14 @@ impl Listening {
 
 impl InFlight {
     fn map(&self) -> MutexGuard<'_, HashMap<i64, Arc<Listening>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.listening
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the server waits for an answer of ours.
+    fn has_questions(&self) -> bool {
+        self.questions.load(Ordering::Acquire) > 0
     }
 
     /// Takes a progress notification; one for a request that is over, or for none, is dropped.
@@ -264,7 +303,10 @@ impl Shared {
             heard: Notify::new(),
         });
         // Without metadata there is no token; progress comes on the exchange's own way, if it comes.
-        if course.wants_progress && session.dialect != Dialect::Bare {
+        // Where the server can ask us something, its question keeps the request alive.
+        if session.dialect.is_legacy()
+            || (course.wants_progress && session.dialect != Dialect::Bare)
+        {
             self.in_flight.map().insert(id, Arc::clone(&listening));
         }
         let inbox = Inbox::new(Arc::new(ExchangeInbox {
@@ -291,6 +333,13 @@ impl Shared {
         let outcome = loop {
             let wait = match deadline.state(now) {
                 DeadlineState::Running(wait) => wait,
+                DeadlineState::Idle(_) if self.in_flight.has_questions() => {
+                    deadline.renew(now);
+                    match deadline.state(now) {
+                        DeadlineState::Running(wait) => wait,
+                        _ => break timed_out(course.hard_cap, true),
+                    }
+                }
                 DeadlineState::Idle(after) => {
                     leaving.reason = "no answer in time";
                     break timed_out(after, false);
@@ -352,6 +401,7 @@ impl Shared {
                 inbox: session.inbox.clone(),
                 param_headers,
                 course: course.clone(),
+                capabilities: None,
             };
             match self.send(&session, sending).await {
                 Ok(result) => return Ok((session, result)),

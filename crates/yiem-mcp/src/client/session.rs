@@ -271,7 +271,7 @@ impl Shared {
     ) -> Result<OpeningReply, McpError> {
         let mut params = Map::new();
         params.insert("protocolVersion".into(), version.as_str().into());
-        params.insert("capabilities".into(), Value::Object(self.capabilities()));
+        params.insert("capabilities".into(), Value::Object(self.declared()));
         params.insert("clientInfo".into(), self.client_info());
         let sending = Sending::new(
             method::INITIALIZE,
@@ -301,6 +301,22 @@ impl Shared {
         }
         if self.config.roots.is_some() {
             capabilities.insert("roots".into(), json!({}));
+        }
+        capabilities
+    }
+
+    /// What is declared in the handshake: with callers behind this client, also what they may be able to
+    /// do. The handshake comes before them.
+    fn declared(&self) -> Map<String, Value> {
+        let mut capabilities = self.capabilities();
+        if self.hand_on.get().is_some() {
+            for (key, details) in [
+                ("elicitation", json!({"form": {}, "url": {}})),
+                ("sampling", json!({})),
+                ("roots", json!({"listChanged": true})),
+            ] {
+                capabilities.entry(key).or_insert(details);
+            }
         }
         capabilities
     }

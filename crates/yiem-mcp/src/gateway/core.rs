@@ -1,11 +1,13 @@
 //! One request and its answer, whoever carries them.
 //!
-//! Knows: which calls are under way, how many may be, how they are cancelled, that a call that panics or
-//! takes too long is answered all the same. Does not know: bytes, connections.
+//! Knows: which calls are under way, how many may be, how they are cancelled, when one waits for its
+//! caller, that a call that panics or takes too long is answered all the same. Does not know: bytes, connections.
 
+use super::callers::{Callers, SendTo};
+use super::held::{self, Beginning, Course, Found, HeldCalls};
 use crate::jsonrpc::{INTERNAL_ERROR, Incoming, JsonRpcError, METHOD_NOT_FOUND, RequestId};
 use crate::protocol::{meta_key, method};
-use crate::responder::{Caller, Responder};
+use crate::responder::{AskCaller, AtGateway, Caller, Responder};
 use futures_util::FutureExt as _;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -18,6 +20,8 @@ use yiem_core::{CancelReason, CancelToken, Env, SessionId};
 
 /// How many calls may wait for each that may run.
 const WAITING_FOR_EACH: usize = 4;
+/// How many callers may listen for changes by a request that lasts.
+const LISTENING: usize = 1_024;
 
 /// Methods that the stateless era no longer has.
 const REMOVED: [&str; 5] = [
@@ -36,20 +40,34 @@ fn is_modern(params: &Map<String, Value>) -> bool {
 
 /// What the rims share.
 pub(crate) struct Core {
-    responder: Arc<dyn Responder>,
+    shop: Arc<Shop>,
     pub(crate) env: Arc<dyn Env>,
+    /// Who is there to be told and asked.
+    pub(crate) callers: Arc<Callers>,
+    /// Cancelled when the gateway takes nothing new any more.
+    pub(crate) stop: CancelToken,
+    running: Mutex<HashMap<u64, Running>>,
+    next: AtomicU64,
+    held: HeldCalls,
+}
+
+/// Where requests are worked on.
+struct Shop {
+    responder: Arc<dyn Responder>,
+    env: Arc<dyn Env>,
     places: Semaphore,
     at_once: usize,
     waiting: AtomicUsize,
+    listening: AtomicUsize,
     call_time: Duration,
-    running: Mutex<HashMap<u64, Running>>,
-    next: AtomicU64,
 }
 
 struct Running {
     caller: Arc<str>,
     id: Option<RequestId>,
     cancel: CancelToken,
+    /// It ends when someone ends it.
+    lasts: bool,
 }
 
 /// One request as a rim hands it in.
@@ -64,22 +82,43 @@ pub(crate) struct Asked {
     pub(crate) session: Option<SessionId>,
     /// Cancelled when the caller is gone.
     pub(crate) cancel: CancelToken,
+    /// How this caller can be asked something in the course of its request.
+    pub(crate) asking: Asking,
+}
+
+/// How a caller can be asked something in the course of its request (M-9).
+#[derive(Debug, Clone)]
+pub(crate) enum Asking {
+    /// In no way. The rim does not see either when the caller leaves.
+    No,
+    /// By requests, for what it declared when it opened its connection.
+    Requests(Arc<Map<String, Value>>),
+    /// By results that ask for input, where its request is of the stateless era.
+    Rounds,
 }
 
 impl Core {
     pub(crate) fn new(
         responder: Arc<dyn Responder>,
+        callers: Arc<Callers>,
         env: Arc<dyn Env>,
         at_once: usize,
         call_time: Duration,
     ) -> Self {
         Self {
-            responder,
+            shop: Arc::new(Shop {
+                responder,
+                env: Arc::clone(&env),
+                places: Semaphore::new(at_once),
+                at_once,
+                waiting: AtomicUsize::new(0),
+                listening: AtomicUsize::new(0),
+                call_time,
+            }),
+            held: HeldCalls::new(Arc::clone(&env)),
             env,
-            places: Semaphore::new(at_once),
-            at_once,
-            waiting: AtomicUsize::new(0),
-            call_time,
+            callers,
+            stop: CancelToken::new(),
             running: Mutex::default(),
             next: AtomicU64::new(0),
         }
@@ -89,19 +128,26 @@ impl Core {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many calls are under way.
+    /// How many calls are under way. Who only listens is not counted.
     pub(crate) fn running(&self) -> usize {
-        self.lock().len()
+        self.lock().values().filter(|call| !call.lasts).count()
+    }
+
+    /// Gives up what callers began and did not come back for.
+    pub(crate) fn purge(&self) {
+        self.held.purge();
     }
 
     /// Answers a request. `None` when it was cancelled: no answer is owed then.
     ///
-    /// Dropping the future cancels the call.
+    /// `send` takes what goes to the caller before the answer; it says whether there was room. Dropping the
+    /// future cancels the call.
     pub(crate) async fn answer(
         &self,
         asked: Asked,
-        send: impl Fn(Incoming) + Send + Sync + 'static,
+        send: impl Fn(Incoming) -> bool + Send + Sync + 'static,
     ) -> Option<Result<Value, JsonRpcError>> {
+        let send: SendTo = Arc::new(send);
         let params = match asked.params {
             Value::Object(params) => params,
             Value::Null => Map::new(),
@@ -112,33 +158,104 @@ impl Core {
                 )));
             }
         };
-        if is_modern(&params) && REMOVED.contains(&asked.method.as_str()) {
+        let modern = is_modern(&params);
+        if modern && REMOVED.contains(&asked.method.as_str()) {
             let words = format!("Method not found: {}", asked.method);
             return Some(Err(JsonRpcError::new(METHOD_NOT_FOUND, words)));
         }
-        let cancel = asked.cancel.child();
+        let rounds =
+            modern && matches!(asked.asking, Asking::Rounds) && held::may_ask(&asked.method);
+        let found = match rounds {
+            true => self.held.find(&asked.method, &params, Arc::clone(&send)),
+            false => Found::New,
+        };
         // The handshake cannot be cancelled.
         let id = asked.id.filter(|_| asked.method != method::INITIALIZE);
-        let entry = self.enter(asked.caller, id, cancel.clone());
-        let work = async {
-            let _place = match self.place().await {
-                Ok(place) => place,
-                Err(refusal) => return Err(refusal),
-            };
-            let caller = Caller::new(cancel.clone(), send).with_session(asked.session);
-            let call = AssertUnwindSafe(self.responder.respond(&asked.method, params, caller))
-                .catch_unwind();
-            tokio::select! {
-                answer = call => answer.unwrap_or_else(|_| {
-                    Err(JsonRpcError::new(INTERNAL_ERROR, "what answers the request panicked"))
-                }),
-                () = self.env.sleep(self.call_time) => Err(JsonRpcError::new(
-                    INTERNAL_ERROR,
-                    format!("no answer within {} s, the longest that this gateway waits", self.call_time.as_secs_f64()),
-                )),
+        let mut call = match found {
+            Found::Gone(refusal) => return Some(Err(refusal)),
+            Found::Held(call) => *call,
+            Found::New => {
+                let cancel = asked.cancel.child();
+                let job = Job {
+                    lasts: asked.method == method::LISTEN,
+                    seen: !matches!(asked.asking, Asking::No),
+                    ending: self.stop.child(),
+                    method: asked.method,
+                    session: asked.session,
+                    caller: Arc::clone(&asked.caller),
+                    id: id.clone(),
+                    cancel: cancel.clone(),
+                };
+                let declared = capabilities(&params).filter(|_| rounds);
+                match (declared, asked.asking) {
+                    (Some(declared), _) => {
+                        let beginning = Beginning::new(&job.method, &params, declared, send);
+                        let (way, asks) = (Arc::clone(&beginning.way), Arc::clone(&beginning.asks));
+                        let send: SendTo = Arc::new(move |message| {
+                            way.send(message);
+                            true
+                        });
+                        let work = job.work(&self.shop, params, send, Some(asks));
+                        beginning.call(Box::pin(work), cancel)
+                    }
+                    (None, asking) => {
+                        let asks = match asking {
+                            Asking::Requests(declared) if !modern => {
+                                Some(self.callers.by_requests(
+                                    Arc::clone(&job.caller),
+                                    Map::clone(&declared),
+                                    Arc::clone(&send),
+                                    cancel.clone(),
+                                ))
+                            }
+                            _ => None,
+                        };
+                        let entry = self.enter(&job, cancel.clone());
+                        let work = job.work(&self.shop, params, send, asks);
+                        return self.end(entry, cancel.run_until_cancelled(work).await, &cancel);
+                    }
+                }
             }
         };
-        let answer = cancel.run_until_cancelled(work).await;
+        let cancel = call.cancel.clone();
+        let entry = self.enter(
+            &Job {
+                lasts: false,
+                seen: true,
+                ending: CancelToken::new(),
+                method: String::new(),
+                session: None,
+                caller: asked.caller,
+                id,
+                cancel: cancel.clone(),
+            },
+            cancel.clone(),
+        );
+        loop {
+            match cancel.run_until_cancelled(call.go_on()).await {
+                Some(Course::Asks) => match self.held.hold(call) {
+                    Ok(result) => {
+                        entry.let_go();
+                        return Some(Ok(result));
+                    }
+                    Err(back) => {
+                        call = *back;
+                        call.give_up_questions();
+                    }
+                },
+                Some(Course::Answered(answer)) => return self.end(entry, Some(answer), &cancel),
+                None => return self.end(entry, None, &cancel),
+            }
+        }
+    }
+
+    /// What a caller is told in the end.
+    fn end(
+        &self,
+        entry: Entry<'_>,
+        answer: Option<Result<Value, JsonRpcError>>,
+        cancel: &CancelToken,
+    ) -> Option<Result<Value, JsonRpcError>> {
         // Who asked is owed a word when it was not they who gave up.
         let cut_off = answer.is_none() && cancel.reason() == Some(CancelReason::Stopped);
         drop(entry);
@@ -151,36 +268,15 @@ impl Core {
         answer
     }
 
-    /// A place to run in, waited for; refused when too many wait already.
-    async fn place(&self) -> Result<tokio::sync::SemaphorePermit<'_>, JsonRpcError> {
-        if let Ok(place) = self.places.try_acquire() {
-            return Ok(place);
-        }
-        let _waiting =
-            Waiting::enter(&self.waiting, self.at_once * WAITING_FOR_EACH).ok_or_else(|| {
-                JsonRpcError::new(
-                    INTERNAL_ERROR,
-                    format!(
-                        "the gateway is busy: {} calls run and {} wait; try again later",
-                        self.at_once,
-                        self.at_once * WAITING_FOR_EACH
-                    ),
-                )
-            })?;
-        self.places
-            .acquire()
-            .await
-            .map_err(|_| JsonRpcError::new(INTERNAL_ERROR, "the gateway has ended"))
-    }
-
-    fn enter(&self, caller: Arc<str>, id: Option<RequestId>, cancel: CancelToken) -> Entry<'_> {
+    fn enter(&self, job: &Job, cancel: CancelToken) -> Entry<'_> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         self.lock().insert(
             number,
             Running {
-                caller,
-                id,
+                caller: Arc::clone(&job.caller),
+                id: job.id.clone(),
                 cancel: cancel.clone(),
+                lasts: job.lasts,
             },
         );
         Entry {
@@ -218,6 +314,16 @@ impl Core {
         }
     }
 
+    /// Cancels the requests of that caller that end only when someone ends them.
+    pub(crate) fn end_lasting_of(&self, caller: &str) {
+        let running = self.lock();
+        for call in running.values() {
+            if &*call.caller == caller && call.lasts {
+                call.cancel.cancel();
+            }
+        }
+    }
+
     /// Cancels whatever a caller that is gone still has under way.
     pub(crate) fn cancel_all_of(&self, caller: &str) {
         for running in self
@@ -235,12 +341,12 @@ impl Core {
         for running in running.values() {
             running.cancel.cancel_because(CancelReason::Stopped);
         }
-        running.len()
+        running.values().filter(|call| !call.lasts).count()
     }
 
     /// Hands on a notification that is not a cancellation.
     pub(crate) async fn notified(&self, name: &str, params: &Value) {
-        let told = AssertUnwindSafe(self.responder.notified(name, params)).catch_unwind();
+        let told = AssertUnwindSafe(self.shop.responder.notified(name, params)).catch_unwind();
         if told.await.is_err() {
             tracing::error!(method = name, "what takes notifications panicked");
         }
@@ -252,11 +358,136 @@ pub(crate) fn cancelled_request(params: &Value) -> Option<RequestId> {
     RequestId::from_value(params.get("requestId")?)
 }
 
+/// What the client of a stateless request says that it can do.
+fn capabilities(params: &Map<String, Value>) -> Option<Map<String, Value>> {
+    params
+        .get("_meta")?
+        .get(meta_key::CLIENT_CAPABILITIES)?
+        .as_object()
+        .cloned()
+}
+
+/// A request as it is worked on.
+struct Job {
+    lasts: bool,
+    /// Whether it is seen when its caller leaves.
+    seen: bool,
+    ending: CancelToken,
+    method: String,
+    session: Option<SessionId>,
+    caller: Arc<str>,
+    id: Option<RequestId>,
+    cancel: CancelToken,
+}
+
+impl Job {
+    /// The work itself. It holds nothing of the core, which may hold it.
+    fn work(
+        self,
+        shop: &Arc<Shop>,
+        params: Map<String, Value>,
+        send: SendTo,
+        asks: Option<Arc<dyn AskCaller>>,
+    ) -> impl Future<Output = Result<Value, JsonRpcError>> + Send + 'static {
+        let shop = Arc::clone(shop);
+        let Self {
+            lasts,
+            seen,
+            ending,
+            method,
+            session,
+            caller,
+            id,
+            cancel,
+        } = self;
+        async move {
+            let notify = move |message| {
+                send(message);
+            };
+            let mut of = Caller::new(cancel, notify).with_session(session);
+            of.asks = asks;
+            of.at_gateway = AtGateway {
+                key: caller,
+                request_id: id,
+                ending: ending.clone(),
+            };
+            let too_long = shop.env.sleep(shop.call_time);
+            if lasts {
+                let _counted = Waiting::enter(&shop.listening, LISTENING)
+                    .ok_or_else(|| busy(format!("{LISTENING} listen already")))?;
+                let call = shop.call(&method, params, of);
+                tokio::pin!(call);
+                tokio::select! {
+                    answer = &mut call => return answer,
+                    // One that is not seen leaving has to come back now and then.
+                    () = too_long, if !seen => ending.cancel(),
+                }
+                return call.await;
+            }
+            let _place = shop.place().await?;
+            tokio::select! {
+                answer = shop.call(&method, params, of) => answer,
+                () = too_long => Err(JsonRpcError::new(
+                    INTERNAL_ERROR,
+                    format!("no answer within {} s, the longest that this gateway waits", shop.call_time.as_secs_f64()),
+                )),
+            }
+        }
+    }
+}
+
+fn busy(why: String) -> JsonRpcError {
+    JsonRpcError::new(
+        INTERNAL_ERROR,
+        format!("the gateway is busy: {why}; try again later"),
+    )
+}
+
+impl Shop {
+    async fn call(
+        &self,
+        name: &str,
+        params: Map<String, Value>,
+        caller: Caller,
+    ) -> Result<Value, JsonRpcError> {
+        AssertUnwindSafe(self.responder.respond(name, params, caller))
+            .catch_unwind()
+            .await
+            .unwrap_or_else(|_| {
+                Err(JsonRpcError::new(
+                    INTERNAL_ERROR,
+                    "what answers the request panicked",
+                ))
+            })
+    }
+
+    /// A place to run in, waited for; refused when too many wait already.
+    async fn place(&self) -> Result<tokio::sync::SemaphorePermit<'_>, JsonRpcError> {
+        if let Ok(place) = self.places.try_acquire() {
+            return Ok(place);
+        }
+        let limit = self.at_once * WAITING_FOR_EACH;
+        let _waiting = Waiting::enter(&self.waiting, limit)
+            .ok_or_else(|| busy(format!("{} calls run and {limit} wait", self.at_once)))?;
+        self.places
+            .acquire()
+            .await
+            .map_err(|_| JsonRpcError::new(INTERNAL_ERROR, "the gateway has ended"))
+    }
+}
+
 /// A call that is under way. Its drop takes it out and cancels what is left of it.
 struct Entry<'a> {
     core: &'a Core,
     number: u64,
     cancel: CancelToken,
+}
+
+impl Entry<'_> {
+    /// Takes the call out and lets it be: it goes on elsewhere.
+    fn let_go(mut self) {
+        self.cancel = CancelToken::new();
+    }
 }
 
 impl Drop for Entry<'_> {

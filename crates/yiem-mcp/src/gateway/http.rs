@@ -11,7 +11,7 @@ mod session;
 
 pub use config::GatewayHttpConfig;
 
-use super::core::{Asked, Core, cancelled_request};
+use super::core::{Asked, Asking, Core, cancelled_request};
 use crate::error::McpError;
 use crate::jsonrpc::{
     self, INVALID_REQUEST, Incoming, IncomingRequest, JsonRpcError, PARSE_ERROR, RequestId,
@@ -27,7 +27,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use marks::Marks;
 use reply::{Answering, Leftovers, Reply, Stream};
 use rules::{Era, Refusal};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use session::Sessions;
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -164,6 +164,7 @@ struct Caller {
     session: Option<SessionId>,
     era: Era,
     streams: bool,
+    asking: Asking,
 }
 
 impl Desk {
@@ -174,16 +175,17 @@ impl Desk {
         }
         match *request.method() {
             Method::POST => self.post(request).await.unwrap_or_else(refused),
+            Method::GET => self.listen(&request).unwrap_or_else(refused),
             Method::DELETE => self.delete(&request),
             _ => {
                 let refusal = Refusal::new(
                     StatusCode::METHOD_NOT_ALLOWED,
-                    "this server takes POST; it opens no stream of its own",
+                    "this server takes POST, GET and DELETE",
                 );
                 let mut response = refused(refusal);
                 response.headers_mut().insert(
                     ALLOW,
-                    hyper::header::HeaderValue::from_static("POST, DELETE"),
+                    hyper::header::HeaderValue::from_static("POST, GET, DELETE"),
                 );
                 response
             }
@@ -211,9 +213,64 @@ impl Desk {
         };
         if self.sessions.end(id) {
             self.core.cancel_all_of(id);
+            self.core.callers.forget(id);
             return plain(StatusCode::OK);
         }
         refused(rules::no_session())
+    }
+
+    /// The stream on which a client of the legacy era is told of changes and asked.
+    fn listen(
+        self: &Arc<Self>,
+        request: &Request<RequestBody>,
+    ) -> Result<Response<Reply>, Refusal> {
+        let headers = request.headers();
+        let not_here = |why: &str| Refusal::new(StatusCode::METHOD_NOT_ALLOWED, why);
+        if rules::era(headers, None)? == Era::Modern {
+            return Err(not_here(
+                "this revision listens by subscriptions/listen, a POST",
+            ));
+        }
+        if !self.config.sessions {
+            return Err(not_here("without sessions there is nothing to listen to"));
+        }
+        if !rules::accepted(headers)? {
+            return Err(Refusal::new(
+                StatusCode::NOT_ACCEPTABLE,
+                "what is listened to is a text/event-stream; accept it",
+            ));
+        }
+        let Some(id) = rules::header(headers, rules::SESSION_ID) else {
+            // Clients take this status for "there is no such stream", and go on without.
+            return Err(not_here("a session is listened to by its mcp-session-id"));
+        };
+        let capabilities = self
+            .sessions
+            .touch(id, self.core.env.elapsed())
+            .ok_or_else(rules::no_session)?;
+        let events = self.sessions.listens(id).ok_or_else(rules::no_session)?;
+        let (desk, session) = (Arc::downgrade(self), id.to_owned());
+        let send = move |message: Incoming| {
+            let line = jsonrpc::outgoing(&message);
+            desk.upgrade()
+                .zip(line)
+                .is_some_and(|(desk, line)| desk.sessions.send(&session, reply::event(&line)))
+        };
+        let asks = self.core.callers.by_requests(
+            id.into(),
+            Map::clone(&capabilities),
+            Arc::new(send),
+            self.core.stop.child(),
+        );
+        let mut response = Response::new(Reply::Own(reply::Own::stream(
+            Arc::clone(&self.core),
+            id.to_owned(),
+            self.core.callers.changes(),
+            events,
+            self.core.callers.attach(id.into(), asks),
+        )));
+        rules::stream_headers(response.headers_mut());
+        Ok(response)
     }
 
     async fn post(
@@ -235,13 +292,19 @@ impl Desk {
         let session = match rules::header(&head.headers, rules::SESSION_ID) {
             // A modern caller has no session; what it sends in its place is not looked at.
             Some(id) if era == Era::Legacy => {
-                if !self.sessions.touch(id, self.core.env.elapsed()) {
-                    return Err(rules::no_session());
-                }
-                Some(id.to_owned())
+                let capabilities = self
+                    .sessions
+                    .touch(id, self.core.env.elapsed())
+                    .ok_or_else(rules::no_session)?;
+                Some((id.to_owned(), capabilities))
             }
             _ => None,
         };
+        let asking = match &session {
+            Some((_, capabilities)) => Asking::Requests(Arc::clone(capabilities)),
+            None => Asking::Rounds,
+        };
+        let session = session.map(|(id, _)| id);
         let caller = Caller {
             key: match &session {
                 Some(session) => session.as_str().into(),
@@ -250,6 +313,7 @@ impl Desk {
             session: session.map(SessionId::from),
             era,
             streams,
+            asking,
         };
         if is_batch && era == Era::Legacy {
             return Ok(self.batch(messages, caller).await);
@@ -302,27 +366,53 @@ impl Desk {
 
     /// Takes what is not answered.
     async fn take(&self, message: Incoming, caller: &Caller) {
-        if let Incoming::Notification {
-            method: name,
-            params,
-        } = message
-        {
-            match cancelled_request(&params).filter(|_| name == method::CANCELLED) {
+        match message {
+            Incoming::Notification {
+                method: name,
+                params,
+            } => match cancelled_request(&params).filter(|_| name == method::CANCELLED) {
                 Some(id) => drop(self.core.cancel(&caller.key, &id)),
                 None => self.core.notified(&name, &params).await,
+            },
+            Incoming::Answer(answer) => {
+                if !self.core.callers.answered(&caller.key, answer) {
+                    tracing::debug!("an answer to a question that is not open");
+                }
+            }
+            Incoming::Request(_) | Incoming::Unreadable(_) => {}
+        }
+    }
+
+    /// Sends questions to the stream on which the client of a session listens. Nothing else: what belongs
+    /// to a request has no place there.
+    fn to_stream_of(
+        self: &Arc<Self>,
+        caller: &Caller,
+    ) -> impl Fn(Incoming) -> bool + Send + Sync + use<> {
+        let (desk, session) = (Arc::downgrade(self), caller.session.clone());
+        move |message| {
+            let question = matches!(message, Incoming::Request(_))
+                .then(|| jsonrpc::outgoing(&message))
+                .flatten();
+            match (desk.upgrade(), &session, question) {
+                (Some(desk), Some(session), Some(line)) => {
+                    desk.sessions.send(session.as_str(), reply::event(&line))
+                }
+                _ => false,
             }
         }
     }
 
     /// The messages of a list, as the revision of 2025-03-26 has it: the answers are a list as well.
-    async fn batch(&self, messages: Vec<Incoming>, caller: Caller) -> Response<Reply> {
+    async fn batch(self: &Arc<Self>, messages: Vec<Incoming>, caller: Caller) -> Response<Reply> {
         let mut answers = Vec::new();
         let mut calls = Vec::new();
         for message in messages {
             match message {
                 Incoming::Request(request) => {
                     let id = request.id.clone();
-                    let answering = self.core.answer(asked(request, &caller), |_| {});
+                    let send = self.to_stream_of(&caller);
+                    let answering = self.core.answer(asked(request, &caller), send);
                     calls.push(async move { (id, answering.await) });
                 }
                 Incoming::Unreadable(stray) => answers.push(jsonrpc::error_response(
@@ -360,18 +450,24 @@ impl Desk {
             && request.method == method::INITIALIZE
             && self.config.sessions;
         let (send, notes) = mpsc::channel::<Bytes>(NOTIFICATIONS_WAITING);
-        let send = move |note| {
-            if let Incoming::Notification {
-                method: name,
-                params: Value::Object(params),
-            } = note
-            {
-                // At the bound the newest is dropped: nothing may wait here.
-                let _ = send.try_send(reply::event(&jsonrpc::notification(&name, &params)));
+        let elsewhere = self.to_stream_of(&caller);
+        let streams = caller.streams && !opens;
+        let send = move |message| {
+            if !streams {
+                return elsewhere(message);
             }
+            // At the bound the newest is dropped: nothing may wait here.
+            jsonrpc::outgoing(&message)
+                .is_some_and(|line| send.try_send(reply::event(&line)).is_ok())
         };
         // Not the desk: it owns the leftovers, of which this may become one.
         let (core, marks) = (Arc::clone(&self.core), Arc::clone(&self.marks));
+        let capabilities = if opens {
+            let declared = request.params.get("capabilities");
+            declared.and_then(Value::as_object).cloned()
+        } else {
+            None
+        };
         let asked = asked(request, &caller);
         let work: BoxFuture<'static, _> = Box::pin(async move {
             let answer = core.answer(asked, send).await;
@@ -382,6 +478,9 @@ impl Desk {
         });
         // Only a modern caller says by leaving that it gives up; a legacy one's call goes on.
         let left = (caller.era == Era::Legacy).then(|| Arc::clone(&self.leftovers));
+        let opened = |capabilities: Option<Map<String, Value>>| {
+            opens.then(|| capabilities.unwrap_or_default())
+        };
         let mut answering = Answering::new(work, left);
         let mut notes = Some(notes).filter(|_| caller.streams);
         let patience = self.core.env.sleep(PATIENCE);
@@ -391,7 +490,7 @@ impl Desk {
             answer = &mut answering => {
                 // What was told before the answer goes before it.
                 let Some((first, notes)) = notes.and_then(|mut notes| Some((notes.try_recv().ok()?, notes))) else {
-                    return self.whole(&id, answer, caller.era, opens);
+                    return self.whole(&id, answer, caller.era, opened(capabilities));
                 };
                 return streamed(Stream::ended(first, notes, answer, id, Arc::clone(&self.core.env)));
             }
@@ -399,7 +498,7 @@ impl Desk {
         };
         let Some(notes) = notes.filter(|_| !opens) else {
             let answer = answering.await;
-            return self.whole(&id, answer, caller.era, opens);
+            return self.whole(&id, answer, caller.era, opened(capabilities));
         };
         streamed(Stream::new(
             first,
@@ -416,7 +515,7 @@ impl Desk {
         id: &RequestId,
         answer: Option<Result<Value, JsonRpcError>>,
         era: Era,
-        opens: bool,
+        opens: Option<Map<String, Value>>,
     ) -> Response<Reply> {
         let Some(answer) = answer else {
             // Cancelled: nothing is owed but the end.
@@ -427,10 +526,16 @@ impl Desk {
             _ => StatusCode::OK,
         };
         let mut response = json(status, written(id, &answer));
-        if opens && answer.is_ok() {
+        if let Some(capabilities) = opens
+            && answer.is_ok()
+        {
             let session = self.core.env.new_id(IdKind::Session);
             if let Ok(value) = hyper::header::HeaderValue::from_str(&session) {
-                self.sessions.begin(session, self.core.env.elapsed());
+                let now = self.core.env.elapsed();
+                if let Some(gone) = self.sessions.begin(session, capabilities, now) {
+                    self.core.cancel_all_of(&gone);
+                    self.core.callers.forget(&gone);
+                }
                 response.headers_mut().insert(rules::SESSION_ID, value);
             }
         }
@@ -446,6 +551,7 @@ fn asked(request: IncomingRequest, caller: &Caller) -> Asked {
         params: request.params,
         session: caller.session.clone(),
         cancel: CancelToken::new(),
+        asking: caller.asking.clone(),
     }
 }
 

@@ -3,7 +3,7 @@
 //! Knows: subscriptions, bodies of both codecs, how cancellations find the gateway that has the call, and
 //! how to leave without losing a request. Does not know: what a request means.
 
-use super::core::{Asked, Core, cancelled_request};
+use super::core::{Asked, Asking, Core, cancelled_request};
 use crate::error::McpError;
 use crate::jsonrpc::{
     self, INTERNAL_ERROR, INVALID_REQUEST, Incoming, JsonRpcError, PARSE_ERROR, RequestId,
@@ -405,13 +405,11 @@ impl Desk {
             params,
             session: None,
             cancel: CancelToken::new(),
+            // A member of the group does not know of the calls that another holds.
+            asking: Asking::No,
         };
-        let send = move |note| {
-            if hears {
-                // At the bound the newest is dropped: nothing may wait here.
-                let _ = send.try_send(note);
-            }
-        };
+        // At the bound the newest is dropped: nothing may wait here.
+        let send = move |note| hears && send.try_send(note).is_ok();
         let answering = self.core.answer(asked, send);
         tokio::pin!(answering);
         let mut open = true;

@@ -3,19 +3,21 @@
 //! Knows: how each era's requests and results differ, so that a caller of one reaches a server of
 //! another. Does not know: who carries them on either side.
 
+use super::callers::Callers;
 use crate::client::relay::{Relayed, handed_on};
 use crate::client::{McpClient, McpEvent};
 use crate::dialect::{Dialect, ProtocolVersion};
 use crate::error::{McpError, McpErrorKind};
-use crate::jsonrpc::{INTERNAL_ERROR, JsonRpcError, METHOD_NOT_FOUND};
+use crate::jsonrpc::{
+    INTERNAL_ERROR, INVALID_PARAMS, Incoming, JsonRpcError, METHOD_NOT_FOUND, RequestId,
+};
 use crate::protocol::{ResultKind, ServerFacts, meta_key, method, result_kind};
-use crate::responder::{Caller, Responder, check_modern};
+use crate::responder::{Caller, Responder, answerable, can_answer, check_modern};
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::broadcast::error::RecvError;
-use yiem_core::ProgressSink;
+use yiem_core::{CancelToken, ProgressSink};
 
 /// The keys of `_meta` that belong to one connection and are not handed on.
 const OWN_META: &str = "io.modelcontextprotocol/";
@@ -24,18 +26,14 @@ const OWN_META: &str = "io.modelcontextprotocol/";
 const OFFERED: [&str; 5] = ["tools", "prompts", "resources", "completions", "logging"];
 
 /// Hands requests on to the server behind a client.
-#[derive(Debug)]
 pub(super) struct Relay {
     client: McpClient,
-    on_their_way: AtomicUsize,
+    callers: Arc<Callers>,
 }
 
 impl Relay {
-    pub(super) fn new(client: McpClient) -> Self {
-        Self {
-            client,
-            on_their_way: AtomicUsize::new(0),
-        }
+    pub(super) fn new(client: McpClient, callers: Arc<Callers>) -> Self {
+        Self { client, callers }
     }
 
     async fn facts(&self, caller: &Caller) -> Result<(Dialect, ServerFacts), JsonRpcError> {
@@ -53,7 +51,7 @@ impl Relay {
         params: &Map<String, Value>,
         caller: &Caller,
     ) -> Result<Value, JsonRpcError> {
-        let (_, facts) = self.facts(caller).await?;
+        let (dialect, facts) = self.facts(caller).await?;
         let asked = params
             .get("protocolVersion")
             .and_then(Value::as_str)
@@ -63,7 +61,7 @@ impl Relay {
             .unwrap_or(ProtocolVersion::NEWEST_LEGACY);
         let mut result = json!({
             "protocolVersion": version.as_str(),
-            "capabilities": capabilities(&facts),
+            "capabilities": capabilities(dialect, &facts),
             "serverInfo": self.info(&facts),
         });
         if let Some(text) = &facts.instructions {
@@ -73,11 +71,11 @@ impl Relay {
     }
 
     async fn discover(&self, caller: &Caller) -> Result<Value, JsonRpcError> {
-        let (_, facts) = self.facts(caller).await?;
+        let (dialect, facts) = self.facts(caller).await?;
         let mut result = json!({
             "resultType": "complete",
             "supportedVersions": [ProtocolVersion::NEWEST.as_str()],
-            "capabilities": capabilities(&facts),
+            "capabilities": capabilities(dialect, &facts),
             "ttlMs": 0,
             "cacheScope": "private",
             "_meta": {meta_key::SERVER_INFO: self.info(&facts)},
@@ -100,6 +98,10 @@ impl Relay {
             _ => Map::new(),
         };
         let token = meta.shift_remove(meta_key::PROGRESS_TOKEN);
+        let declared = match meta.get(meta_key::CLIENT_CAPABILITIES) {
+            Some(Value::Object(declared)) if modern => declared.clone(),
+            _ => Map::new(),
+        };
         let logs = !modern || meta.contains_key(meta_key::LOG_LEVEL);
         let log_level = meta.get(meta_key::LOG_LEVEL).cloned();
         meta.retain(|key, _| !key.starts_with(OWN_META));
@@ -119,6 +121,19 @@ impl Relay {
             });
             sink
         });
+        let own_state =
+            params.contains_key("requestState") || params.contains_key("inputResponses");
+        if own_state && !self.client.dialect().is_some_and(Dialect::is_modern) {
+            // The server would take it for a new call, and this one may have run.
+            return Err(JsonRpcError::new(
+                INVALID_PARAMS,
+                "requestState is of no call that is held here: it was answered, was given up, or belongs to another gateway",
+            ));
+        }
+        let declared = match (&caller.asks, declared) {
+            (Some(asks), _) => asks.capabilities().clone(),
+            (None, declared) => declared,
+        };
         let told = caller.clone();
         let relayed = Relayed {
             method: name,
@@ -131,12 +146,16 @@ impl Relay {
             }),
             cancel: caller.cancel.clone(),
             session_id: caller.session_id.clone(),
+            asks: caller.asks.clone(),
+            capabilities: answerable(&declared),
         };
+        let key = Arc::clone(&caller.at_gateway.key);
+        let _on_the_way = self.callers.sending(key, caller.asks.clone());
+        let work = self.with_answers(relayed, &caller, modern);
         let result = if logs {
-            self.with_loose_logs(&caller, self.client.relay(relayed))
-                .await
+            self.with_loose_logs(&caller, work).await
         } else {
-            self.client.relay(relayed).await
+            work.await
         };
         adapt(result.map_err(to_refusal)?, name, modern)
     }
@@ -147,11 +166,10 @@ impl Relay {
     /// servers over pipes do. With several requests on their way, nobody knows whose they are, and nobody
     /// is told.
     async fn with_loose_logs<T>(&self, caller: &Caller, work: impl Future<Output = T>) -> T {
-        let _counted = Counted::enter(&self.on_their_way);
         let mut events = self.client.events();
         let tell = |event| {
             if let McpEvent::Log(params) = event
-                && self.on_their_way.load(Ordering::Relaxed) == 1
+                && self.callers.is_alone()
             {
                 caller.notify(method::MESSAGE, params);
             }
@@ -174,26 +192,238 @@ impl Relay {
             }
         }
     }
-}
 
-/// One request on its way.
-struct Counted<'a>(&'a AtomicUsize);
+    /// Sends a request on, and answers what the server wants to know first where its caller cannot be told
+    /// of it in a result.
+    async fn with_answers(
+        &self,
+        mut relayed: Relayed,
+        caller: &Caller,
+        modern: bool,
+    ) -> Result<Value, McpError> {
+        let asks = caller.asks.as_ref();
+        for _ in 0..=self.client.max_rounds() {
+            let result = self.client.relay(relayed.clone()).await?;
+            let asked = self.client.dialect().is_some_and(Dialect::is_modern)
+                && result_kind(&result) == ResultKind::InputRequired;
+            if !asked || (modern && tells_wishes(&result, &relayed.capabilities)) {
+                return Ok(result);
+            }
+            let answers = caller
+                .cancel
+                .run_until_cancelled(self.client.answer_wishes(&result, asks.filter(|_| !modern)))
+                .await
+                .ok_or_else(McpError::cancelled)??;
+            relayed.params.shift_remove("requestState");
+            relayed.params.shift_remove("inputResponses");
+            relayed.params.extend(answers);
+        }
+        Err(McpError::protocol(format!(
+            "the server asked for input more than {} times",
+            self.client.max_rounds()
+        )))
+    }
 
-impl<'a> Counted<'a> {
-    fn enter(count: &'a AtomicUsize) -> Self {
-        count.fetch_add(1, Ordering::Relaxed);
-        Self(count)
+    /// Tells a caller of changes for as long as it listens.
+    async fn listen(
+        &self,
+        params: &Map<String, Value>,
+        caller: &Caller,
+    ) -> Result<Value, JsonRpcError> {
+        let (dialect, facts) = self.facts(caller).await?;
+        let key = &caller.at_gateway.key;
+        let wanted = params.get("notifications");
+        let wants = |name: &str| {
+            wanted
+                .and_then(|wanted| wanted.get(name))
+                .and_then(Value::as_bool)
+                .unwrap_or(false)
+        };
+        let mut granted = Map::new();
+        let mut methods = Vec::new();
+        for (capability, name, told) in LISTS {
+            if wants(name) && facts.tells_changes_of(capability) {
+                granted.insert(name.into(), true.into());
+                methods.push(told);
+            }
+        }
+        // Changes from here on are not missed.
+        let mut changes = self.callers.changes();
+        let uris = wanted
+            .and_then(|wanted| wanted.get("resourceSubscriptions"))
+            .and_then(Value::as_array);
+        let mut subscribed = Subscribed {
+            callers: &self.callers,
+            caller: key,
+            uris: Vec::new(),
+        };
+        for uri in uris.into_iter().flatten().filter_map(Value::as_str) {
+            if subscribes(dialect, &facts) && self.subscribe(caller, uri).await.is_ok() {
+                subscribed.uris.push(uri.to_owned());
+            }
+        }
+        if !subscribed.uris.is_empty() {
+            granted.insert("resourceSubscriptions".into(), json!(subscribed.uris));
+            methods.push(method::RESOURCE_UPDATED);
+        }
+        let id = caller
+            .at_gateway
+            .request_id
+            .as_ref()
+            .map_or(Value::Null, RequestId::to_value);
+        let meta = json!({meta_key::SUBSCRIPTION_ID: id});
+        caller.notify(
+            method::LISTEN_ACKNOWLEDGED,
+            json!({"notifications": granted, "_meta": meta}),
+        );
+        loop {
+            let changes = tokio::select! {
+                changes = changes.next() => changes,
+                () = caller.at_gateway.ending.cancelled() => {
+                    return Ok(json!({"resultType": "complete", "_meta": meta}));
+                }
+            };
+            for change in changes {
+                let concerned = self.callers.concerns(key, &change);
+                if let Incoming::Notification {
+                    method: name,
+                    params,
+                } = change
+                    && concerned
+                    && methods.contains(&name.as_str())
+                {
+                    let mut params = match params {
+                        Value::Object(params) => params,
+                        _ => Map::new(),
+                    };
+                    params.insert("_meta".into(), meta.clone());
+                    caller.notify(&name, Value::Object(params));
+                }
+            }
+        }
+    }
+
+    async fn subscribe(&self, caller: &Caller, uri: &str) -> Result<Value, JsonRpcError> {
+        if !self.callers.subscribe(&caller.at_gateway.key, uri) {
+            return Err(JsonRpcError::new(
+                INTERNAL_ERROR,
+                "this caller has too many subscriptions",
+            ));
+        }
+        let subscribed = self
+            .client
+            .relay(subscription("resources/subscribe", uri, caller))
+            .await;
+        subscribed.map_err(|error| {
+            self.callers.unsubscribe(&caller.at_gateway.key, uri);
+            to_refusal(error)
+        })
+    }
+
+    /// Changes of the server, told to all who listen. Never ends by itself.
+    pub(super) async fn watch(client: McpClient, callers: Arc<Callers>) {
+        let mut events = client.events();
+        loop {
+            match events.recv().await {
+                Ok(McpEvent::ToolsChanged) => callers.tell(method::TOOLS_CHANGED, json!({})),
+                Ok(McpEvent::PromptsChanged) => callers.tell(method::PROMPTS_CHANGED, json!({})),
+                Ok(McpEvent::ResourcesChanged) => {
+                    callers.tell(method::RESOURCES_CHANGED, json!({}));
+                }
+                Ok(McpEvent::ResourceUpdated(params)) => {
+                    callers.tell(method::RESOURCE_UPDATED, params);
+                }
+                // A server that was started again knows nothing of what it was asked before, and may
+                // have other lists. So may one of whose changes too many came at once.
+                Ok(McpEvent::Connected(_)) => {
+                    for uri in callers.subscribed() {
+                        let nobody = Caller::new(CancelToken::new(), |_| {});
+                        let again = subscription("resources/subscribe", &uri, &nobody);
+                        if let Err(error) = client.relay(again).await {
+                            tracing::warn!(%error, %uri, "a subscription could not be made again");
+                        }
+                    }
+                    for (_, _, told) in LISTS {
+                        callers.tell(told, json!({}));
+                    }
+                }
+                Err(RecvError::Lagged(_)) => {
+                    for (_, _, told) in LISTS {
+                        callers.tell(told, json!({}));
+                    }
+                }
+                Ok(_) => {}
+                Err(RecvError::Closed) => return,
+            }
+        }
     }
 }
 
-impl Drop for Counted<'_> {
+/// Lists that change: the capability, the word for it in a wish to listen, the notification.
+const LISTS: [(&str, &str, &str); 3] = [
+    ("tools", "toolsListChanged", method::TOOLS_CHANGED),
+    ("prompts", "promptsListChanged", method::PROMPTS_CHANGED),
+    (
+        "resources",
+        "resourcesListChanged",
+        method::RESOURCES_CHANGED,
+    ),
+];
+
+/// Whether single resources can be subscribed to through the gateway: where the server takes requests for it.
+fn subscribes(dialect: Dialect, facts: &ServerFacts) -> bool {
+    dialect.is_legacy()
+        && facts
+            .capabilities
+            .as_ref()
+            .and_then(|all| all.get("resources")?.get("subscribe")?.as_bool())
+            .unwrap_or(false)
+}
+
+fn subscription(name: &'static str, uri: &str, caller: &Caller) -> Relayed {
+    Relayed {
+        method: name,
+        params: Map::from_iter([("uri".to_owned(), uri.into())]),
+        progress: None,
+        notified: Arc::new(|_, _| {}),
+        cancel: caller.cancel.clone(),
+        session_id: caller.session_id.clone(),
+        asks: None,
+        capabilities: Map::new(),
+    }
+}
+
+/// What one caller listens to; its drop ends that.
+struct Subscribed<'a> {
+    callers: &'a Callers,
+    caller: &'a str,
+    uris: Vec<String>,
+}
+
+impl Drop for Subscribed<'_> {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        for uri in &self.uris {
+            self.callers.unsubscribe(self.caller, uri);
+        }
     }
 }
 
-/// What is declared of a server's capabilities: what can be handed on. Changes of lists are not told.
-fn capabilities(facts: &ServerFacts) -> Value {
+/// Whether a caller said that it can answer one of the wishes, or there is only a state to be brought back:
+/// then it is told as it came.
+fn tells_wishes(result: &Value, declared: &Map<String, Value>) -> bool {
+    let wishes = result.get("inputRequests").and_then(Value::as_object);
+    wishes.is_none_or(|wishes| {
+        wishes.is_empty()
+            || wishes.values().any(|wish| {
+                let name = wish.get("method").and_then(Value::as_str);
+                let params = wish.get("params").unwrap_or(&Value::Null);
+                name.is_some_and(|name| can_answer(declared, name, params))
+            })
+    })
+}
+
+/// What is declared of a server's capabilities: what can be handed on.
+fn capabilities(dialect: Dialect, facts: &ServerFacts) -> Value {
     let mut declared = Map::new();
     match &facts.capabilities {
         // It was never asked; it has tools.
@@ -207,7 +437,14 @@ fn capabilities(facts: &ServerFacts) -> Value {
                     .as_ref()
                     .is_some_and(|all| all.contains_key(capability));
                 if named || (capability == "tools" && facts.offers(capability)) {
-                    declared.insert(capability.into(), json!({}));
+                    let mut details = Map::new();
+                    if facts.tells_changes_of(capability) {
+                        details.insert("listChanged".into(), true.into());
+                    }
+                    if capability == "resources" && subscribes(dialect, facts) {
+                        details.insert("subscribe".into(), true.into());
+                    }
+                    declared.insert(capability.into(), Value::Object(details));
                 }
             }
         }
@@ -285,6 +522,27 @@ impl Responder for Relay {
             method::INITIALIZE => self.initialize(&params, &caller).await,
             method::DISCOVER if modern => self.discover(&caller).await,
             method::PING => Ok(json!({})),
+            method::LISTEN if modern => self.listen(&params, &caller).await,
+            "resources/subscribe" | "resources/unsubscribe" => {
+                let (dialect, facts) = self.facts(&caller).await?;
+                let uri = params.get("uri").and_then(Value::as_str).ok_or_else(|| {
+                    JsonRpcError::new(INVALID_PARAMS, "the uri of a resource is missing")
+                })?;
+                match () {
+                    () if !subscribes(dialect, &facts) => Err(JsonRpcError::new(
+                        METHOD_NOT_FOUND,
+                        format!("Method not found: {name}"),
+                    )),
+                    () if name == "resources/subscribe" => self.subscribe(&caller, uri).await,
+                    // Others may still want to be told.
+                    () if !self.callers.unsubscribe(&caller.at_gateway.key, uri) => Ok(json!({})),
+                    () => self
+                        .client
+                        .relay(subscription("resources/unsubscribe", uri, &caller))
+                        .await
+                        .map_err(to_refusal),
+                }
+            }
             _ => match handed_on(name) {
                 Some(name) => self.hand_on(name, params, caller, modern).await,
                 None => Err(JsonRpcError::new(
@@ -292,6 +550,13 @@ impl Responder for Relay {
                     format!("Method not found: {name}"),
                 )),
             },
+        }
+    }
+
+    async fn notified(&self, name: &str, _: &Value) {
+        // The server asks again for the roots, and whoever told gets the question.
+        if name == method::ROOTS_CHANGED && self.client.dialect().is_some_and(Dialect::is_legacy) {
+            self.client.tell(method::ROOTS_CHANGED, Map::new()).await;
         }
     }
 }

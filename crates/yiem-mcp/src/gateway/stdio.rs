@@ -3,11 +3,14 @@
 //! Knows: lines, that answers never mix, that the end of the input is the end. Does not know: what a
 //! request means.
 
-use super::core::{Asked, Core, cancelled_request};
-use crate::jsonrpc::{self, Incoming, JsonRpcError, Line, LineReader, PARSE_ERROR, RequestId};
+use super::callers::Attached;
+use super::core::{Asked, Asking, Core, cancelled_request};
+use crate::jsonrpc::{
+    self, Incoming, IncomingRequest, JsonRpcError, Line, LineReader, PARSE_ERROR,
+};
 use crate::protocol::method;
 use bytes::Bytes;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::fmt;
 use std::io::Read as _;
 use std::pin::Pin;
@@ -115,15 +118,25 @@ pub(super) async fn serve(pipes: Pipes, core: Arc<Core>, stop: CancelToken) {
     let (lines, waiting) = mpsc::channel(LINES_WAITING);
     let mut writer = JoinSet::new();
     writer.spawn(write(output, waiting));
-    let mut calls = JoinSet::new();
+    let mut changes = core.callers.changes();
+    let mut desk = Desk {
+        core,
+        lines,
+        calls: JoinSet::new(),
+        opened: None,
+    };
     let mut reader = LineReader::new(MAX_LINE);
     loop {
         let read = tokio::select! {
             () = stop.cancelled() => break,
             read = input.read_buf(reader.buffer()) => read,
+            told = changes.next(), if desk.opened.is_some() => {
+                desk.tell(told);
+                continue;
+            }
             // The other side no longer reads: nobody is there to be answered.
             _ = writer.join_next() => {
-                core.cancel_all_of(CALLER);
+                desk.core.cancel_all_of(CALLER);
                 break;
             }
         };
@@ -133,16 +146,31 @@ pub(super) async fn serve(pipes: Pipes, core: Arc<Core>, stop: CancelToken) {
         } else {
             reader.next_line()
         } {
-            take(line, &core, &lines, &mut calls);
+            desk.take(line);
         }
-        while calls.try_join_next().is_some() {}
+        while desk.calls.try_join_next().is_some() {}
         if ended {
+            // Who listens by a request that lasts would never end, and nobody answers questions any more.
+            desk.core.end_lasting_of(CALLER);
+            desk.core.callers.forget(CALLER);
             break;
         }
     }
+    let Desk {
+        lines, mut calls, ..
+    } = desk;
     while calls.join_next().await.is_some() {}
     drop(lines);
     while writer.join_next().await.is_some() {}
+}
+
+/// What a line may need.
+struct Desk {
+    core: Arc<Core>,
+    lines: mpsc::Sender<Vec<u8>>,
+    calls: JoinSet<()>,
+    /// The caller shook hands: what it can do, and that it can be asked.
+    opened: Option<(Arc<Map<String, Value>>, Attached)>,
 }
 
 async fn write(
@@ -160,88 +188,121 @@ async fn write(
     let _ = output.flush().await;
 }
 
-fn take(line: Line, core: &Arc<Core>, lines: &mpsc::Sender<Vec<u8>>, calls: &mut JoinSet<()>) {
-    let messages = match line {
-        Line::Whole(bytes) => jsonrpc::read(&bytes),
-        Line::TooLong { length, .. } => {
-            let error = JsonRpcError::new(
-                jsonrpc::INVALID_REQUEST,
-                format!("a message is too large: {length} bytes, allowed are {MAX_LINE}"),
-            );
-            answer_later(calls, lines, jsonrpc::error_response(None, &error));
-            return;
-        }
-    };
-    for message in messages {
-        match message {
-            Incoming::Request(request) => {
-                calls.spawn(answer(
-                    Arc::clone(core),
-                    lines.clone(),
-                    request.id,
-                    request.method,
-                    request.params,
-                ));
-            }
-            Incoming::Notification {
-                method: name,
-                params,
-            } if name == method::CANCELLED => {
-                if let Some(id) = cancelled_request(&params) {
-                    core.cancel(CALLER, &id);
-                }
-            }
-            Incoming::Notification {
-                method: name,
-                params,
-            } => {
-                let core = Arc::clone(core);
-                calls.spawn(async move { core.notified(&name, &params).await });
-            }
-            Incoming::Answer(_) => {}
-            Incoming::Unreadable(stray) => {
-                let error =
-                    JsonRpcError::new(PARSE_ERROR, format!("{}: {}", stray.reason, stray.excerpt));
-                answer_later(calls, lines, jsonrpc::error_response(None, &error));
+impl Desk {
+    /// Tells the caller of changes, as one of its era is told.
+    fn tell(&self, changes: Vec<Incoming>) {
+        for change in changes {
+            if self.core.callers.concerns(CALLER, &change) {
+                to_caller(&self.lines, change);
             }
         }
     }
+
+    /// One that shakes hands can be asked at any time from then on.
+    fn open(&mut self, params: &Value) {
+        let declared = params.get("capabilities").and_then(Value::as_object);
+        let declared = declared.cloned().unwrap_or_default();
+        let lines = self.lines.clone();
+        let asks = self.core.callers.by_requests(
+            CALLER.into(),
+            declared.clone(),
+            Arc::new(move |message| to_caller(&lines, message)),
+            self.core.stop.child(),
+        );
+        let attached = self.core.callers.attach(CALLER.into(), asks);
+        self.opened = Some((Arc::new(declared), attached));
+    }
+
+    fn take(&mut self, line: Line) {
+        let messages = match line {
+            Line::Whole(bytes) => jsonrpc::read(&bytes),
+            Line::TooLong { length, .. } => {
+                let error = JsonRpcError::new(
+                    jsonrpc::INVALID_REQUEST,
+                    format!("a message is too large: {length} bytes, allowed are {MAX_LINE}"),
+                );
+                self.answer_later(jsonrpc::error_response(None, &error));
+                return;
+            }
+        };
+        for message in messages {
+            match message {
+                Incoming::Request(request) => {
+                    if request.method == method::INITIALIZE {
+                        self.open(&request.params);
+                    }
+                    let asking = match &self.opened {
+                        Some((declared, _)) => Asking::Requests(Arc::clone(declared)),
+                        None => Asking::Rounds,
+                    };
+                    let core = Arc::clone(&self.core);
+                    self.calls
+                        .spawn(answer(core, self.lines.clone(), request, asking));
+                }
+                Incoming::Notification {
+                    method: name,
+                    params,
+                } if name == method::CANCELLED => {
+                    if let Some(id) = cancelled_request(&params) {
+                        self.core.cancel(CALLER, &id);
+                    }
+                }
+                Incoming::Notification {
+                    method: name,
+                    params,
+                } => {
+                    let core = Arc::clone(&self.core);
+                    self.calls
+                        .spawn(async move { core.notified(&name, &params).await });
+                }
+                Incoming::Answer(answer) => {
+                    if !self.core.callers.answered(CALLER, answer) {
+                        tracing::debug!("an answer to a question that is not open");
+                    }
+                }
+                Incoming::Unreadable(stray) => {
+                    let error = JsonRpcError::new(
+                        PARSE_ERROR,
+                        format!("{}: {}", stray.reason, stray.excerpt),
+                    );
+                    self.answer_later(jsonrpc::error_response(None, &error));
+                }
+            }
+        }
+    }
+
+    fn answer_later(&mut self, line: Vec<u8>) {
+        let lines = self.lines.clone();
+        self.calls.spawn(async move {
+            // Fails when nobody reads any more.
+            let _ = lines.send(line).await;
+        });
+    }
 }
 
-fn answer_later(calls: &mut JoinSet<()>, lines: &mpsc::Sender<Vec<u8>>, line: Vec<u8>) {
-    let lines = lines.clone();
-    calls.spawn(async move {
-        // Fails when nobody reads any more.
-        let _ = lines.send(line).await;
-    });
+/// Writes a message to the caller, unless too many wait: nothing may wait here, so the newest is dropped.
+fn to_caller(lines: &mpsc::Sender<Vec<u8>>, message: Incoming) -> bool {
+    jsonrpc::outgoing(&message).is_some_and(|line| lines.try_send(line).is_ok())
 }
 
 async fn answer(
     core: Arc<Core>,
     lines: mpsc::Sender<Vec<u8>>,
-    id: RequestId,
-    name: String,
-    params: Value,
+    request: IncomingRequest,
+    asking: Asking,
 ) {
+    let id = request.id;
     let asked = Asked {
         caller: CALLER.into(),
         id: Some(id.clone()),
-        method: name,
-        params,
+        method: request.method,
+        params: request.params,
         session: None,
         cancel: CancelToken::new(),
+        asking,
     };
     let notes = lines.clone();
-    let send = move |note| {
-        if let Incoming::Notification {
-            method: name,
-            params: Value::Object(params),
-        } = note
-        {
-            // At the bound the newest is dropped: nothing may wait here.
-            let _ = notes.try_send(jsonrpc::notification(&name, &params));
-        }
-    };
+    let send = move |message| to_caller(&notes, message);
     let line = match core.answer(asked, send).await {
         Some(Ok(result)) => jsonrpc::result_response(&id, &result),
         Some(Err(error)) => jsonrpc::error_response(Some(&id), &error),

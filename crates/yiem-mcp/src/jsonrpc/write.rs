@@ -49,6 +49,25 @@ pub fn notification(method: &str, params: &Map<String, Value>) -> Vec<u8> {
     })
 }
 
+/// A request or notification that was read, as bytes again; nothing for anything else. Parameters that are
+/// no object are left out.
+#[cfg(feature = "gateway")]
+#[must_use]
+pub(crate) fn outgoing(message: &super::Incoming) -> Option<Vec<u8>> {
+    let (id, method, params) = match message {
+        super::Incoming::Request(request) => (Some(&request.id), &request.method, &request.params),
+        super::Incoming::Notification { method, params } => (None, method, params),
+        _ => return None,
+    };
+    let none = Map::new();
+    Some(bytes(&RequestBody {
+        jsonrpc: "2.0",
+        id,
+        method,
+        params: params.as_object().unwrap_or(&none),
+    }))
+}
+
 /// An answer with a result, without a line's end.
 #[must_use]
 pub fn result_response(id: &RequestId, result: &Value) -> Vec<u8> {

@@ -60,6 +60,16 @@ impl Responder for Backend {
                 self.begun.notify_one();
                 std::future::pending::<()>().await;
             }
+            "ask" => {
+                let question = json!({"message": "?", "requestedSchema": {}});
+                let refused = caller
+                    .ask("elicitation/create", question)
+                    .await
+                    .unwrap_err();
+                return Ok(
+                    json!({"content": [{"type": "text", "text": refused.code.to_string()}]}),
+                );
+            }
             "big" => return Ok(json!({"content": [{"type": "text", "text": "x".repeat(80_000)}]})),
             _ => {}
         }
@@ -274,4 +284,76 @@ async fn a_dropped_client_leaves_no_task() {
         }
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_caller_on_nats_is_not_asked_and_the_call_goes_on() {
+    struct Nobody;
+    #[async_trait]
+    impl yiem_mcp::Elicit for Nobody {
+        async fn elicit(&self, _: yiem_mcp::Elicitation) -> yiem_mcp::ElicitationAnswer {
+            panic!("there is no way to ask")
+        }
+    }
+    let broker = Broker::start().await;
+    let (_gateway, _) = gateway(&broker, "mcp.w").await;
+    for rest in ["mcp.w", "mcp.w?meta=modern", "mcp.w?codec=envelope"] {
+        let config = NatsConfig::from_url(&broker.url(rest)).unwrap();
+        let server = McpServer::nats(config).name("w").elicit(Arc::new(Nobody));
+        let client = McpClient::new(server, SystemEnv::shared()).unwrap();
+        let outcome = soon(client.call("ask", json!({}), CallOptions::default()))
+            .await
+            .unwrap();
+        assert_eq!(outcome.content[0].as_text(), Some("-32601"), "{rest}");
+    }
+}
+
+#[tokio::test]
+async fn changed_lists_are_told_on_nats_to_whoever_listens() {
+    let (changing, server) = tokio::sync::mpsc::channel::<()>(1);
+    let server = Arc::new(tokio::sync::Mutex::new(server));
+    // A modern server whose stream of changes tells one for each sign that it is given.
+    let upstream = McpServer::closure_with_exchange(move |exchange| {
+        let server = Arc::clone(&server);
+        async move {
+            match &*exchange.method {
+                "server/discover" => json!({"result": {"supportedVersions": ["2026-07-28"],
+                    "capabilities": {"tools": {"listChanged": true}}, "resultType": "complete"}}),
+                "subscriptions/listen" => {
+                    while server.lock().await.recv().await.is_some() {
+                        exchange
+                            .inbox
+                            .message(yiem_mcp::jsonrpc::Incoming::Notification {
+                                method: "notifications/tools/list_changed".into(),
+                                params: json!({}),
+                            });
+                    }
+                    json!({"result": {"resultType": "complete"}})
+                }
+                _ => json!({"result": {"tools": [], "resultType": "complete"}}),
+            }
+        }
+    })
+    .dialect(yiem_mcp::DialectChoice::Modern);
+    let broker = Broker::start().await;
+    let gateway = Gateway::builder(SystemEnv::shared())
+        .server(upstream)
+        .nats(NatsConfig::from_url(&broker.url("mcp.w")).unwrap(), None)
+        .start();
+    let gateway = soon(gateway).await.unwrap();
+    let client = client(&broker, "mcp.w?meta=modern");
+    soon(client.tools()).await.unwrap();
+    let mut events = client.events();
+    let telling = async {
+        loop {
+            changing.send(()).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let told =
+        async { while !matches!(events.recv().await, Ok(yiem_mcp::McpEvent::ToolsChanged)) {} };
+    tokio::select! { () = soon(told) => {} () = telling => {} }
+    // Who only listens does not hold up the end.
+    assert_eq!(gateway.running_calls(), 0);
+    assert_eq!(soon(gateway.drain()).await, yiem_mcp::Drained::default());
 }

@@ -183,7 +183,7 @@ async fn answer(stream: &mut TcpStream, acts: &[Act], message: &Value, seen: &[V
                 return false;
             }
             Act::Exit(_) | Act::Kill | Act::CloseOutput => return false,
-            Act::Stderr(_) | Act::Bytes(_) => continue,
+            Act::Stderr(_) | Act::Bytes(_) | Act::Ask(_) => continue,
         };
         if stream.write_all(text.as_bytes()).await.is_err() {
             return false;

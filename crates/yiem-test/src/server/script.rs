@@ -64,6 +64,9 @@ pub enum Act {
     Stderr(String),
     /// Waits for so many milliseconds.
     Sleep(u64),
+    /// Asks the client for this (`{"method": …, "params": …}`), and answers with the JSON of its answer as the
+    /// text of a tool result, once that has come (pipe).
+    Ask(Value),
     /// Does nothing more for this request, and answers it never.
     Hang,
     /// Ends the process with this status (pipe), or the connection (HTTP).
@@ -223,6 +226,10 @@ impl Play {
         let mut capabilities = json!({});
         if !self.script.tools.is_empty() {
             capabilities["tools"] = json!({"listChanged": true});
+        }
+        let resources = |rule: &Rule| rule.on.starts_with("resources/");
+        if self.script.rules.iter().any(resources) {
+            capabilities["resources"] = json!({"listChanged": true, "subscribe": true});
         }
         let mut result = match (method, self.script.modern) {
             ("initialize", false) => json!({

@@ -14,6 +14,7 @@ pub fn serve_stdio(script: FakeMcpServer) {
     let mut play = Play::new(script);
     let mut server = Server {
         gathered: Vec::new(),
+        asking: Vec::new(),
         closed: false,
     };
     for act in play.first() {
@@ -24,6 +25,7 @@ pub fn serve_stdio(script: FakeMcpServer) {
         let Ok(message) = serde_json::from_str::<Value>(&line) else {
             continue;
         };
+        server.answered(&message);
         for act in play.meet(&message) {
             if !server.act(&act, &message, &play.seen) {
                 break;
@@ -34,6 +36,8 @@ pub fn serve_stdio(script: FakeMcpServer) {
 
 struct Server {
     gathered: Vec<Value>,
+    /// The requests that wait for an answer of the client to a question, each under the question's id.
+    asking: Vec<(String, Value)>,
     closed: bool,
 }
 
@@ -68,6 +72,15 @@ impl Server {
                 let _ = writeln!(std::io::stderr(), "{text}");
             }
             Act::Sleep(millis) => std::thread::sleep(Duration::from_millis(*millis)),
+            Act::Ask(question) => {
+                let id = format!("question of {}", message["id"]);
+                let mut asked = question.clone();
+                asked["jsonrpc"] = "2.0".into();
+                asked["id"] = id.as_str().into();
+                self.asking.push((id, message.clone()));
+                self.line(&asked.to_string());
+                return false;
+            }
             Act::Hang => return false,
             Act::Exit(status) => std::process::exit(*status),
             Act::Kill => {
@@ -91,6 +104,22 @@ impl Server {
             Act::Wire(text) => self.write(fill(text, message).as_bytes()),
         }
         true
+    }
+
+    /// Takes the client's answer to a question: the request that waits for it is answered with it.
+    fn answered(&mut self, message: &Value) {
+        if message.get("method").is_some() {
+            return;
+        }
+        let at = self.asking.iter().position(|(id, _)| message["id"] == **id);
+        if let Some((_, asked)) = at.map(|at| self.asking.remove(at)) {
+            let mut answer = message.clone();
+            if let Some(answer) = answer.as_object_mut() {
+                answer.remove("jsonrpc");
+                answer.remove("id");
+            }
+            self.line(&reply(&asked, &text_result(&answer.to_string())));
+        }
     }
 
     fn line(&mut self, text: &str) {

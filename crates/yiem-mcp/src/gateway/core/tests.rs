@@ -49,6 +49,7 @@ fn core(at_once: usize) -> (Arc<Backend>, Arc<Core>) {
     let backend = Arc::new(Backend::default());
     let core = Core::new(
         Arc::clone(&backend) as _,
+        Arc::new(Callers::new(SystemEnv::shared())),
         SystemEnv::shared(),
         at_once,
         Duration::from_secs(60),
@@ -64,13 +65,14 @@ fn asked(caller: &str, id: i64, name: &str) -> Asked {
         params: Value::Null,
         session: None,
         cancel: CancelToken::new(),
+        asking: Asking::Rounds,
     }
 }
 
 /// Polls a call so far that it is under way.
 macro_rules! begin {
     ($core:expr, $asked:expr) => {{
-        let mut call = Box::pin($core.answer($asked, |_| {}));
+        let mut call = Box::pin($core.answer($asked, |_| true));
         assert!((&mut call).now_or_never().is_none());
         call
     }};
@@ -79,7 +81,7 @@ macro_rules! begin {
 #[tokio::test]
 async fn a_request_is_answered_and_no_longer_counted() {
     let (_, core) = core(4);
-    let answer = core.answer(asked("a", 1, "x"), |_| {}).await;
+    let answer = core.answer(asked("a", 1, "x"), |_| true).await;
     assert_eq!(answer, Some(Ok(json!({"method": "x"}))));
     assert_eq!(core.running(), 0);
 }
@@ -115,7 +117,7 @@ async fn without_a_caller_only_what_cannot_be_mistaken_is_cancelled() {
 #[tokio::test]
 async fn the_handshake_cannot_be_cancelled() {
     let (_, core) = core(4);
-    let call = core.answer(asked("a", 1, "initialize"), |_| {});
+    let call = core.answer(asked("a", 1, "initialize"), |_| true);
     assert!(!core.cancel("a", &1.into()));
     assert!(call.await.is_some_and(|answer| answer.is_ok()));
 }
@@ -152,13 +154,13 @@ async fn who_is_cut_off_at_the_end_is_told_so() {
 async fn a_panic_is_an_answer() {
     let (_, core) = core(4);
     let answer = core
-        .answer(asked("a", 1, "panic"), |_| {})
+        .answer(asked("a", 1, "panic"), |_| true)
         .await
         .expect("an answer");
     assert_eq!(answer.expect_err("an error").code, INTERNAL_ERROR);
     core.notified("x", &Value::Null).await;
     assert!(
-        core.answer(asked("a", 2, "x"), |_| {})
+        core.answer(asked("a", 2, "x"), |_| true)
             .await
             .is_some_and(|answer| answer.is_ok())
     );
@@ -168,7 +170,7 @@ async fn a_panic_is_an_answer() {
 async fn a_call_that_takes_too_long_is_answered_with_an_error() {
     let (_, core) = core(4);
     let answer = core
-        .answer(asked("a", 1, "long"), |_| {})
+        .answer(asked("a", 1, "long"), |_| true)
         .await
         .expect("an answer");
     assert!(answer.expect_err("an error").message.contains("60 s"));
@@ -179,13 +181,13 @@ async fn so_many_run_so_many_wait_and_the_rest_is_refused() {
     let (backend, core) = core(2);
     let name = |id| if id < 2 { "wait" } else { "x" };
     let mut calls: Vec<_> = (0..10)
-        .map(|id| Box::pin(core.answer(asked("a", id, name(id)), |_| {})))
+        .map(|id| Box::pin(core.answer(asked("a", id, name(id)), |_| true)))
         .collect();
     for call in &mut calls {
         assert!(call.now_or_never().is_none());
     }
     let refused = core
-        .answer(asked("a", 10, "x"), |_| {})
+        .answer(asked("a", 10, "x"), |_| true)
         .await
         .expect("an answer");
     assert!(
@@ -201,7 +203,7 @@ async fn so_many_run_so_many_wait_and_the_rest_is_refused() {
         assert!(call.await.is_some_and(|answer| answer.is_ok()));
     }
     assert!(
-        core.answer(asked("a", 11, "x"), |_| {})
+        core.answer(asked("a", 11, "x"), |_| true)
             .await
             .is_some_and(|answer| answer.is_ok())
     );
@@ -213,7 +215,8 @@ async fn what_belongs_to_a_request_is_told_before_its_answer() {
     let told = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&told);
     core.answer(asked("a", 1, "tell"), move |note| {
-        heard.lock().unwrap().push(note)
+        heard.lock().unwrap().push(note);
+        true
     })
     .await;
     assert_eq!(told.lock().unwrap().len(), 1);
@@ -227,7 +230,7 @@ async fn params_that_are_no_object_are_refused() {
         ..asked("a", 1, "x")
     };
     assert!(
-        core.answer(odd, |_| {})
+        core.answer(odd, |_| true)
             .await
             .is_some_and(|answer| answer.is_err())
     );
@@ -242,13 +245,192 @@ async fn what_the_stateless_era_no_longer_has_is_no_method_there() {
             params: meta.clone(),
             ..asked("a", 1, name)
         };
-        let answer = core.answer(modern, |_| {}).await.expect("an answer");
+        let answer = core.answer(modern, |_| true).await.expect("an answer");
         assert_eq!(answer.expect_err("gone").code, METHOD_NOT_FOUND, "{name}");
         assert!(
-            core.answer(asked("a", 1, name), |_| {})
+            core.answer(asked("a", 1, name), |_| true)
                 .await
                 .is_some_and(|answer| answer.is_ok()),
             "{name}"
         );
     }
+}
+
+/// Asks its caller two things, one after the other, and answers with what it was told.
+struct Curious;
+
+#[async_trait]
+impl Responder for Curious {
+    async fn respond(
+        &self,
+        _: &str,
+        _: Map<String, Value>,
+        caller: Caller,
+    ) -> Result<Value, JsonRpcError> {
+        let mut told = Vec::new();
+        for question in ["name?", "age?"] {
+            let token = "token 1";
+            caller.notify(
+                method::PROGRESS,
+                json!({"progressToken": token, "progress": 1}),
+            );
+            told.push(
+                match caller
+                    .ask(method::ELICITATION, json!({"message": question}))
+                    .await
+                {
+                    Ok(answer) => answer["content"].clone(),
+                    Err(refusal) => refusal.code.into(),
+                },
+            );
+        }
+        Ok(json!({"told": told}))
+    }
+}
+
+fn curious() -> Core {
+    curious_in(SystemEnv::shared())
+}
+
+fn curious_in(env: Arc<dyn Env>) -> Core {
+    let callers = Arc::new(Callers::new(Arc::clone(&env)));
+    Core::new(Arc::new(Curious), callers, env, 1, Duration::from_secs(60))
+}
+
+fn stateless(id: i64, more: Value) -> Asked {
+    let mut params = json!({"name": "t", "arguments": {"a": 1}, "_meta": {
+        meta_key::PROTOCOL_VERSION: "2026-07-28",
+        meta_key::CLIENT_CAPABILITIES: {"elicitation": {}},
+        meta_key::PROGRESS_TOKEN: format!("token {id}"),
+    }});
+    for (key, value) in more.as_object().expect("an object") {
+        params[key] = value.clone();
+    }
+    Asked {
+        params,
+        ..asked(&format!("http-{id}"), id, method::TOOLS_CALL)
+    }
+}
+
+async fn result(core: &Core, asked: Asked) -> Value {
+    core.answer(asked, |_| true)
+        .await
+        .expect("an answer")
+        .expect("a result")
+}
+
+#[tokio::test]
+async fn a_stateless_caller_is_asked_in_results_and_the_call_goes_on_where_it_was() {
+    let core = curious();
+    let first = result(&core, stateless(1, json!({}))).await;
+    assert_eq!(first["resultType"], "input_required");
+    assert_eq!(
+        first["inputRequests"],
+        json!({"q1": {"method": "elicitation/create", "params": {"message": "name?"}}})
+    );
+    assert_eq!(
+        (core.running(), core.held.len()),
+        (0, 1),
+        "it waits, and does not run"
+    );
+    let answers = json!({"q1": {"action": "accept", "content": "Ada"}});
+    let state = first["requestState"].clone();
+
+    // Neither another call nor another gateway can go on with it.
+    let other = json!({"requestState": state, "inputResponses": answers, "arguments": {"a": 2}});
+    let refused = core.answer(stateless(2, other), |_| true).await;
+    assert!(refused.is_some_and(|answer| answer.is_err()));
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&told);
+    let again = json!({"requestState": state, "inputResponses": answers});
+    let second = core
+        .answer(stateless(3, again.clone()), move |note| {
+            heard.lock().unwrap().push(note);
+            true
+        })
+        .await;
+    let second = second.expect("an answer").expect("a result");
+    assert_eq!(second["inputRequests"]["q2"]["params"]["message"], "age?");
+    // Progress goes on the way of the request that is there now, under its token.
+    let told = told.lock().unwrap().clone();
+    assert_eq!(
+        told,
+        [Incoming::Notification {
+            method: method::PROGRESS.into(),
+            params: json!({"progressToken": "token 3", "progress": 1}),
+        }]
+    );
+    let refused = core.answer(stateless(4, again), |_| true).await;
+    assert!(
+        refused.is_some_and(|answer| answer.is_err()),
+        "a state counts once"
+    );
+
+    // What is not answered is asked again.
+    let third = json!({"requestState": second["requestState"], "inputResponses": {"q1": {}}});
+    let third = result(&core, stateless(5, third)).await;
+    assert_eq!(third["inputRequests"], second["inputRequests"]);
+    assert_ne!(third["requestState"], second["requestState"]);
+    let answers = json!({"q2": {"action": "accept", "content": 36}});
+    let last = json!({"requestState": third["requestState"], "inputResponses": answers});
+    let last = result(&core, stateless(6, last)).await;
+    assert_eq!(last, json!({"told": ["Ada", 36]}));
+    assert_eq!(core.held.len(), 0);
+}
+
+/// The time of tokio, which can be paused.
+#[derive(Debug)]
+struct Paused(tokio::time::Instant);
+
+impl Env for Paused {
+    fn now(&self) -> yiem_core::Timestamp {
+        SystemEnv::shared().now()
+    }
+    fn elapsed(&self) -> Duration {
+        self.0.elapsed()
+    }
+    fn sleep(&self, time: Duration) -> yiem_core::BoxFuture<'static, ()> {
+        Box::pin(tokio::time::sleep(time))
+    }
+    fn new_id(&self, kind: yiem_core::IdKind) -> String {
+        SystemEnv::shared().new_id(kind)
+    }
+    fn random(&self) -> f64 {
+        0.5
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_caller_does_not_come_back_is_given_up() {
+    let core = curious_in(Arc::new(Paused(tokio::time::Instant::now())));
+    let first = result(&core, stateless(1, json!({}))).await;
+    tokio::time::sleep(Duration::from_secs(599)).await;
+    core.purge();
+    assert_eq!(core.held.len(), 1);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    core.purge();
+    assert_eq!(core.held.len(), 0);
+    let late = json!({"requestState": first["requestState"]});
+    let answer = core.answer(stateless(2, late), |_| true).await;
+    let error = answer.expect("an answer").expect_err("too late");
+    assert!(error.message.contains("not held any more"), "{error}");
+}
+
+#[tokio::test]
+async fn who_cannot_be_asked_is_not_and_the_call_goes_on() {
+    let core = curious();
+    // Of the legacy era and without a session; stateless without the capability; on a rim without a way.
+    let bare = asked("a", 1, method::TOOLS_CALL);
+    assert_eq!(result(&core, bare).await, json!({"told": [-32601, -32601]}));
+    let mut unable = stateless(2, json!({}));
+    unable.params["_meta"][meta_key::CLIENT_CAPABILITIES] = json!({});
+    assert_eq!(
+        result(&core, unable).await,
+        json!({"told": [-32601, -32601]})
+    );
+    let far = Asked {
+        asking: Asking::No,
+        ..stateless(3, json!({}))
+    };
+    assert_eq!(result(&core, far).await, json!({"told": [-32601, -32601]}));
 }

@@ -3,7 +3,7 @@
 //! Knows: which tools mark which arguments, from their list, and whether headers and arguments agree.
 //! Does not know: connections.
 
-use super::super::core::{Asked, Core};
+use super::super::core::{Asked, Asking, Core};
 use super::mismatch;
 use super::rules::{Refusal, decoded, header};
 use crate::jsonrpc::IncomingRequest;
@@ -77,8 +77,9 @@ impl Marks {
                 params: cursor.map_or_else(|| json!({}), |cursor: Value| json!({"cursor": cursor})),
                 session: None,
                 cancel: CancelToken::new(),
+                asking: Asking::No,
             };
-            let Some(Ok(page)) = core.answer(asked, |_| {}).await else {
+            let Some(Ok(page)) = core.answer(asked, |_| false).await else {
                 return;
             };
             self.learn(&page);

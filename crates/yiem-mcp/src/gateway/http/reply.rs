@@ -1,7 +1,9 @@
 //! Bodies of answers: whole, or a stream of events that ends with the answer.
 
+use super::super::callers::{Attached, Changes};
+use super::super::core::Core;
 use super::written;
-use crate::jsonrpc::{JsonRpcError, RequestId};
+use crate::jsonrpc::{self, JsonRpcError, RequestId};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use serde_json::Value;
@@ -167,12 +169,99 @@ impl Stream {
     }
 }
 
+/// The stream on which a client of the legacy era listens: changes, and questions to it.
+pub(super) struct Own {
+    changes: Changes,
+    events: mpsc::Receiver<Bytes>,
+    core: Arc<Core>,
+    session: String,
+    /// Held as long as the client listens: it can be asked.
+    _attached: Attached,
+}
+
+impl Own {
+    pub(super) fn stream(
+        core: Arc<Core>,
+        session: String,
+        changes: Changes,
+        events: mpsc::Receiver<Bytes>,
+        attached: Attached,
+    ) -> Box<OwnStream> {
+        Box::new(OwnStream {
+            first: true,
+            next: Box::pin(
+                Self {
+                    changes,
+                    events,
+                    core,
+                    session,
+                    _attached: attached,
+                }
+                .next(),
+            ),
+        })
+    }
+
+    /// The next bytes; the end when the gateway drains, the session ended, or the client listens elsewhere.
+    async fn next(mut self) -> Option<(Self, Bytes)> {
+        loop {
+            let stop = self.core.stop.clone();
+            let bytes = tokio::select! {
+                biased;
+                () = stop.cancelled() => return None,
+                event = self.events.recv() => event?,
+                changes = self.changes.next() => {
+                    let concerned = changes
+                        .iter()
+                        .filter(|change| self.core.callers.concerns(&self.session, change))
+                        .filter_map(jsonrpc::outgoing);
+                    let told: Vec<Bytes> = concerned.map(|change| event(&change)).collect();
+                    if told.is_empty() {
+                        continue;
+                    }
+                    told.concat().into()
+                }
+                () = self.core.env.sleep(KEEP_ALIVE_EVERY) => Bytes::from_static(KEEP_ALIVE),
+            };
+            return Some((self, bytes));
+        }
+    }
+}
+
+/// [`Own`] as a body.
+pub(super) struct OwnStream {
+    /// Something is sent at once, so that the client sees that it is listened to.
+    first: bool,
+    next: BoxFuture<'static, Option<(Own, Bytes)>>,
+}
+
+impl OwnStream {
+    fn next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if std::mem::take(&mut self.first) {
+            return Poll::Ready(Some(Bytes::from_static(KEEP_ALIVE)));
+        }
+        match ready!(self.next.as_mut().poll(cx)) {
+            Some((own, bytes)) => {
+                self.next = Box::pin(own.next());
+                Poll::Ready(Some(bytes))
+            }
+            None => {
+                // Not polled again, should anyone do so.
+                self.next = Box::pin(std::future::pending());
+                Poll::Ready(None)
+            }
+        }
+    }
+}
+
 /// The body of an answer.
 pub(super) enum Reply {
     /// All of it, or nothing.
     Whole(Option<Bytes>),
     /// As it comes.
     Stream(Box<Stream>),
+    /// What a client listens to.
+    Own(Box<OwnStream>),
 }
 
 impl Body for Reply {
@@ -186,6 +275,7 @@ impl Body for Reply {
         let next = match self.get_mut() {
             Self::Whole(bytes) => bytes.take(),
             Self::Stream(stream) => ready!(stream.next(cx)),
+            Self::Own(stream) => ready!(stream.next(cx)),
         };
         Poll::Ready(next.map(|bytes| Ok(Frame::data(bytes))))
     }
@@ -199,7 +289,7 @@ impl Body for Reply {
             Self::Whole(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }
-            Self::Stream(_) => SizeHint::default(),
+            Self::Stream(_) | Self::Own(_) => SizeHint::default(),
         }
     }
 }

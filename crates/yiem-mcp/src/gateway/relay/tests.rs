@@ -44,7 +44,7 @@ fn relay(upstream: DialectChoice) -> Relay {
         SystemEnv::shared(),
     )
     .expect("a client");
-    Relay::new(client)
+    Relay::new(client, Arc::new(Callers::new(SystemEnv::shared())))
 }
 
 fn modern(mut params: Value) -> Map<String, Value> {

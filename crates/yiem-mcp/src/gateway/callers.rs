@@ -1,0 +1,361 @@
+//! Who is there to be told and to be asked: callers with a way of their own, and their open questions.
+//!
+//! Knows: which callers are attached, what they subscribed to, which of their answers are waited for.
+//! Does not know: bytes, connections, or why something is asked.
+
+use crate::client::HandOn;
+use crate::jsonrpc::{Answer, AnswerOutcome, Incoming, IncomingRequest, JsonRpcError, RequestId};
+use crate::protocol::method;
+use crate::responder::AskCaller;
+use async_trait::async_trait;
+use serde_json::{Map, Value, json};
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{broadcast, oneshot};
+use yiem_core::{CancelToken, Env};
+
+/// How many changes are kept for a slow caller; one that is slower is told that everything changed.
+const CHANGES_KEPT: usize = 256;
+/// How long a caller may take for the answer to a question.
+pub(super) const ANSWER_TIME: Duration = Duration::from_secs(600);
+/// How many questions of all callers may be open.
+const QUESTIONS: usize = 1_024;
+/// To how many resources one caller may subscribe.
+const SUBSCRIPTIONS: usize = 1_000;
+
+/// Sends a message to a caller without waiting. False when there is no room, or nobody.
+pub(super) type SendTo = Arc<dyn Fn(Incoming) -> bool + Send + Sync>;
+
+type Sender = oneshot::Sender<Result<Value, JsonRpcError>>;
+
+/// The callers of one gateway.
+pub(crate) struct Callers {
+    env: Arc<dyn Env>,
+    changes: broadcast::Sender<Incoming>,
+    state: Mutex<State>,
+    next: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    /// Requests that are on their way to the server, by number.
+    on_the_way: HashMap<u64, Whose>,
+    /// Callers that can be asked at any time.
+    attached: HashMap<Arc<str>, (u64, Arc<dyn AskCaller>)>,
+    questions: HashMap<RequestId, (Arc<str>, Sender)>,
+    subscriptions: HashMap<Arc<str>, HashSet<String>>,
+}
+
+/// Whose a request is, and the way to ask them.
+type Whose = (Arc<str>, Option<Arc<dyn AskCaller>>);
+
+impl Callers {
+    pub(super) fn new(env: Arc<dyn Env>) -> Self {
+        Self {
+            env,
+            changes: broadcast::Sender::new(CHANGES_KEPT),
+            state: Mutex::default(),
+            next: AtomicU64::new(1),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn number(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Tells everyone who listens of a change.
+    pub(super) fn tell(&self, name: &str, params: Value) {
+        // Nobody listening is no failure.
+        let _ = self.changes.send(Incoming::Notification {
+            method: name.to_owned(),
+            params,
+        });
+    }
+
+    /// The changes from now on.
+    pub(super) fn changes(&self) -> Changes {
+        Changes(self.changes.subscribe())
+    }
+
+    /// A way to ask a caller of the legacy era by requests.
+    pub(super) fn by_requests(
+        self: &Arc<Self>,
+        caller: Arc<str>,
+        capabilities: Map<String, Value>,
+        send: SendTo,
+        gone: CancelToken,
+    ) -> Arc<dyn AskCaller> {
+        Arc::new(ByRequests {
+            callers: Arc::clone(self),
+            caller,
+            capabilities,
+            send,
+            open: AtomicUsize::new(0),
+            gone,
+        })
+    }
+
+    /// Takes an answer of a caller to one of our questions. False when it answers none of its own.
+    pub(super) fn answered(&self, caller: &str, answer: Answer) -> bool {
+        let waiting = {
+            let mut state = self.state();
+            let asked = answer.id.and_then(|id| {
+                [Some(id.clone()), id.other_spelling()]
+                    .into_iter()
+                    .flatten()
+                    .find(|id| {
+                        let asked = state.questions.get(id);
+                        asked.is_some_and(|(of, _)| &**of == caller)
+                    })
+            });
+            asked.and_then(|id| state.questions.remove(&id))
+        };
+        let Some((_, waiting)) = waiting else {
+            return false;
+        };
+        let _ = waiting.send(match answer.outcome {
+            AnswerOutcome::Result(result) => Ok(result),
+            AnswerOutcome::Error(error) => Err(error),
+            AnswerOutcome::Malformed(what) => Err(JsonRpcError::new(
+                crate::jsonrpc::INTERNAL_ERROR,
+                format!("the caller's answer cannot be read: {what}"),
+            )),
+        });
+        true
+    }
+
+    /// A request of that caller is on its way to the server until the guard goes.
+    pub(super) fn sending(
+        self: &Arc<Self>,
+        caller: Arc<str>,
+        asks: Option<Arc<dyn AskCaller>>,
+    ) -> OnTheWay {
+        let number = self.number();
+        self.state().on_the_way.insert(number, (caller, asks));
+        OnTheWay {
+            callers: Arc::clone(self),
+            number,
+        }
+    }
+
+    /// Whether no request but this one is on its way.
+    pub(super) fn is_alone(&self) -> bool {
+        self.state().on_the_way.len() == 1
+    }
+
+    /// That caller can be asked at any time, until the guard goes. A later way of it takes the place.
+    pub(super) fn attach(self: &Arc<Self>, caller: Arc<str>, asks: Arc<dyn AskCaller>) -> Attached {
+        let number = self.number();
+        let key = Arc::clone(&caller);
+        self.state().attached.insert(key, (number, asks));
+        Attached {
+            callers: Arc::clone(self),
+            caller,
+            number,
+        }
+    }
+
+    /// That caller wants to be told of changes of a resource. False at the bound.
+    pub(super) fn subscribe(&self, caller: &Arc<str>, uri: &str) -> bool {
+        let mut state = self.state();
+        let own = state.subscriptions.entry(Arc::clone(caller)).or_default();
+        own.contains(uri) || (own.len() < SUBSCRIPTIONS && own.insert(uri.to_owned()))
+    }
+
+    /// It does not want to any more. True when nobody else does either.
+    pub(super) fn unsubscribe(&self, caller: &str, uri: &str) -> bool {
+        let mut state = self.state();
+        if let Some(own) = state.subscriptions.get_mut(caller) {
+            own.remove(uri);
+            if own.is_empty() {
+                state.subscriptions.remove(caller);
+            }
+        }
+        !state.subscriptions.values().any(|own| own.contains(uri))
+    }
+
+    /// Everything that somebody is subscribed to.
+    pub(super) fn subscribed(&self) -> HashSet<String> {
+        let state = self.state();
+        state.subscriptions.values().flatten().cloned().collect()
+    }
+
+    /// Whether a change concerns that caller: changed lists all, resources those who asked for them.
+    pub(super) fn concerns(&self, caller: &str, change: &Incoming) -> bool {
+        let Incoming::Notification {
+            method: name,
+            params,
+        } = change
+        else {
+            return false;
+        };
+        if name != method::RESOURCE_UPDATED {
+            return true;
+        }
+        let uri = params.get("uri").and_then(Value::as_str);
+        let state = self.state();
+        let own = state.subscriptions.get(caller);
+        own.zip(uri).is_some_and(|(own, uri)| own.contains(uri))
+    }
+
+    /// That caller is gone for good.
+    pub(super) fn forget(&self, caller: &str) {
+        let mut state = self.state();
+        state.subscriptions.remove(caller);
+        state.attached.remove(caller);
+        state.questions.retain(|_, (of, _)| &**of != caller);
+    }
+}
+
+impl HandOn for Callers {
+    /// The one whose requests alone are on their way; without any, the only one that is attached. A request
+    /// that waits for its caller's answer is not the one that asks now, unless there is no other. Between
+    /// several nobody can tell.
+    fn whom(&self) -> Option<Arc<dyn AskCaller>> {
+        let state = self.state();
+        let asked = |(_, asks): &&Whose| asks.as_ref().is_some_and(|asks| asks.is_asked());
+        let all_asked = state.on_the_way.values().all(|whose| asked(&whose));
+        let mut on_the_way = state
+            .on_the_way
+            .values()
+            .filter(|whose| all_asked || !asked(whose));
+        let Some((caller, asks)) = on_the_way.next() else {
+            let mut attached = state.attached.values();
+            return match (attached.next(), attached.next()) {
+                (Some((_, asks)), None) => Some(Arc::clone(asks)),
+                _ => None,
+            };
+        };
+        let alone = on_the_way.all(|(other, _)| other == caller);
+        asks.clone().filter(|_| alone)
+    }
+}
+
+/// Changes as they come.
+pub(super) struct Changes(broadcast::Receiver<Incoming>);
+
+impl Changes {
+    /// The next change; never ends. One who was too slow is told that all lists changed.
+    pub(super) async fn next(&mut self) -> Vec<Incoming> {
+        match self.0.recv().await {
+            Ok(change) => vec![change],
+            Err(broadcast::error::RecvError::Lagged(_)) => [
+                method::TOOLS_CHANGED,
+                method::PROMPTS_CHANGED,
+                method::RESOURCES_CHANGED,
+            ]
+            .map(|name| Incoming::Notification {
+                method: name.to_owned(),
+                params: json!({}),
+            })
+            .into(),
+            Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
+        }
+    }
+}
+
+/// A request on its way; its drop ends that.
+pub(super) struct OnTheWay {
+    callers: Arc<Callers>,
+    number: u64,
+}
+
+impl Drop for OnTheWay {
+    fn drop(&mut self) {
+        self.callers.state().on_the_way.remove(&self.number);
+    }
+}
+
+/// A caller's own way; its drop ends it.
+pub(super) struct Attached {
+    callers: Arc<Callers>,
+    caller: Arc<str>,
+    number: u64,
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        let mut state = self.callers.state();
+        let number = state.attached.get(&self.caller).map(|(number, _)| *number);
+        if number == Some(self.number) {
+            state.attached.remove(&self.caller);
+        }
+    }
+}
+
+/// Asks a caller of the legacy era by requests of our own.
+struct ByRequests {
+    callers: Arc<Callers>,
+    caller: Arc<str>,
+    capabilities: Map<String, Value>,
+    send: SendTo,
+    open: AtomicUsize,
+    /// Cancelled when the caller, or the request that it belongs to, is gone.
+    gone: CancelToken,
+}
+
+/// A question that is open; dropped before its answer, the caller is told that it need not answer.
+struct Open<'a> {
+    by: &'a ByRequests,
+    id: RequestId,
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.by.open.fetch_sub(1, Ordering::AcqRel);
+        if self.by.callers.state().questions.remove(&self.id).is_some() {
+            (self.by.send)(Incoming::Notification {
+                method: method::CANCELLED.to_owned(),
+                params: json!({"requestId": self.id.to_value()}),
+            });
+        }
+    }
+}
+
+#[async_trait]
+impl AskCaller for ByRequests {
+    fn capabilities(&self) -> &Map<String, Value> {
+        &self.capabilities
+    }
+
+    fn is_asked(&self) -> bool {
+        self.open.load(Ordering::Acquire) > 0
+    }
+
+    async fn ask(&self, name: &str, params: &Value) -> Option<Result<Value, JsonRpcError>> {
+        let (sender, answer) = oneshot::channel();
+        let id = RequestId::Text(format!("yiem-{}", self.callers.number()).into());
+        {
+            let mut state = self.callers.state();
+            if state.questions.len() >= QUESTIONS {
+                return None;
+            }
+            let own = (Arc::clone(&self.caller), sender);
+            state.questions.insert(id.clone(), own);
+        }
+        self.open.fetch_add(1, Ordering::AcqRel);
+        let open = Open { by: self, id };
+        let request = IncomingRequest {
+            id: open.id.clone(),
+            method: name.to_owned(),
+            params: params.clone(),
+        };
+        if !(self.send)(Incoming::Request(request)) {
+            return None;
+        }
+        tokio::select! {
+            answer = answer => answer.ok(),
+            () = self.gone.cancelled() => None,
+            () = self.callers.env.sleep(ANSWER_TIME) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
