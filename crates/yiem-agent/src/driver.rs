@@ -26,6 +26,7 @@ use tracing::Instrument;
 use yiem_core::{BoxFuture, CancelReason, CancelToken, ChatModel, ChatStream, Replay, ToolOutput};
 
 use crate::event::{AgentEvent, EventKind, RejectReason};
+use crate::hook::HookPoint;
 use crate::journal::{JournalError, JournalRecord, OUTCOME_UNKNOWN};
 use crate::offered::Offered;
 use crate::outcome::{EndReason, Failure, Limit};
@@ -36,6 +37,9 @@ use crate::shared::{Facts, Shared};
 use crate::sink::{Listener, call_plain};
 
 use model_call::Ready;
+
+/// How often in a row the driver takes what is at hand before it looks at everything.
+const LOOKS: u32 = 32;
 
 /// How many messages of calls wait for the driver; a call that tells more waits.
 const CALL_MESSAGES: usize = 64;
@@ -102,6 +106,7 @@ struct Driver {
     grace: Option<BoxFuture<'static, ()>>,
     grace_over: bool,
     cut: bool,
+    looks: u32,
     calls: JoinSet<()>,
     tell: mpsc::Sender<CallMessage>,
     told: mpsc::Receiver<CallMessage>,
@@ -149,6 +154,7 @@ impl Driver {
             grace: None,
             grace_over: false,
             cut: false,
+            looks: 0,
             calls: JoinSet::new(),
             tell,
             told,
@@ -168,6 +174,9 @@ impl Driver {
                 if !self.cut && self.cancel.is_cancelled() {
                     self.cut_now();
                 }
+            }
+            if self.look().await {
+                continue;
             }
             match self.happening().await {
                 Happening::Cut => self.cut_now(),
@@ -268,6 +277,32 @@ impl Driver {
     }
 
     // ---- waiting ----
+
+    /// Most work that a run waits for is done at the first look, and most pieces of a reply are
+    /// there already; then nothing else has to be looked at. Whether it was so.
+    async fn look(&mut self) -> bool {
+        self.looks = self.looks.wrapping_add(1);
+        // Now and then everything is looked at: a reply that never pauses may run into a limit.
+        if self.cut || self.looks.is_multiple_of(LOOKS) {
+            return false;
+        }
+        if let Some(work) = &mut self.work {
+            let first = std::future::poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx))).await;
+            if let Poll::Ready(work) = first {
+                self.work = None;
+                self.worked(work);
+                return true;
+            }
+        } else if let Some(stream) = &mut self.stream {
+            let first =
+                std::future::poll_fn(|cx| Poll::Ready(model_call::poll_reply(stream, cx))).await;
+            if let Poll::Ready(input) = first {
+                self.model_said(input);
+                return true;
+            }
+        }
+        false
+    }
 
     async fn happening(&mut self) -> Happening {
         let streaming = self.stream.is_some();
@@ -385,9 +420,18 @@ impl Driver {
         if nobody {
             return;
         }
+        let listeners = Arc::clone(&self.shared.listeners);
+        // Only who may keep an event needs it shared.
+        if !self.shared.has_sinks && self.shared.subscribers.is_empty() {
+            for listener in &*listeners {
+                if let Listener::Plain(listener) = listener {
+                    call_plain(&**listener, &event);
+                }
+            }
+            return;
+        }
         let event = Arc::new(event);
         self.shared.subscribers.publish(&event);
-        let listeners = Arc::clone(&self.shared.listeners);
         for listener in &*listeners {
             match listener {
                 Listener::Plain(listener) => call_plain(&**listener, &event),
@@ -470,7 +514,10 @@ impl Driver {
         });
         drop(state);
         self.prepared = (0..calls).map(|_| None).collect();
-        self.executed = (0..calls).map(|_| Arc::default()).collect();
+        self.executed.clear();
+        if self.shared.hooks.any_at(HookPoint::AfterToolCall) {
+            self.executed.resize_with(calls, Arc::default);
+        }
         self.turn = Some(Arc::clone(&turn));
         Some(turn)
     }
@@ -544,12 +591,12 @@ impl Driver {
         };
         let lone = self.prepared.len() == 1;
         let blocking = prepared.tool.definition().blocking;
-        let executed = Arc::clone(&self.executed[index]);
+        let executed = self.executed.get(index).cloned();
         let progress = Arc::new(CallProgress::new(index, self.tell.clone()));
         let context = turn.context(index, &prepared.call, Arc::clone(&progress), 0);
         let span = self.spans.call(&prepared);
         let mut work: BoxFuture<'static, ToolOutput> = Box::pin(async move {
-            let run = execute(&turn, prepared, context, &executed);
+            let run = execute(&turn, prepared, context, executed.as_deref());
             let output = run.instrument(span.span().clone()).await;
             progress.close().await;
             span.ended(&output);

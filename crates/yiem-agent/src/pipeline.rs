@@ -252,14 +252,16 @@ pub(crate) async fn execute(
     turn: &TurnEnv,
     prepared: PreparedToolCall,
     context: ToolContext,
-    executed: &OnceLock<ToolOutput>,
+    executed: Option<&OnceLock<ToolOutput>>,
 ) -> ToolOutput {
     let PreparedToolCall { tool, call, args } = prepared;
-    let output = run_tool(turn, &tool, args.clone(), &context).await;
+    let output = run_tool(turn, &tool, args.clone(), context).await;
     if !turn.hooks.any_at(HookPoint::AfterToolCall) {
         return output;
     }
-    let _ = executed.set(output.clone());
+    if let Some(executed) = executed {
+        let _ = executed.set(output.clone());
+    }
     after_hooks(turn, &tool, &call, &args, output).await
 }
 
@@ -268,11 +270,12 @@ async fn run_tool(
     turn: &TurnEnv,
     tool: &RegisteredTool,
     args: ValidArgs,
-    context: &ToolContext,
+    context: ToolContext,
 ) -> ToolOutput {
     let definition = tool.definition();
+    let (cancel, call_id) = (context.cancel.clone(), context.call_id.clone());
     // The call's time begins when it is its turn.
-    let _permit = match select(pin!(tool.permit()), pin!(context.cancel.cancelled())).await {
+    let _permit = match select(pin!(tool.permit()), pin!(cancel.cancelled())).await {
         Either::Left((permit, _)) => permit,
         Either::Right(_) => {
             let text = format!(
@@ -283,14 +286,14 @@ async fn run_tool(
         }
     };
     let limit = definition.limits.time.unwrap_or(turn.config.tool_time);
-    let result = match within(&turn.env, limit, tool.tool().call(args, context.clone())).await {
+    let result = match within(&turn.env, limit, tool.tool().call(args, context)).await {
         Some(Ok(result)) => result,
         Some(Err(panic)) => Err(ToolError::of_kind(
             ToolErrorKind::Panicked,
             format!("The tool {} panicked: {panic}", definition.name),
         )),
         None => {
-            context.cancel.cancel_because(CancelReason::TimedOut);
+            cancel.cancel_because(CancelReason::TimedOut);
             Err(ToolError::of_kind(
                 ToolErrorKind::TimedOut,
                 format!(
@@ -313,7 +316,7 @@ async fn run_tool(
         .limits
         .result_bytes
         .unwrap_or(turn.config.result_bytes);
-    whole::cut(turn, &context.call_id, &mut output, bytes).await;
+    whole::cut(turn, &call_id, &mut output, bytes).await;
     output
 }
 
@@ -414,16 +417,12 @@ impl TurnEnv {
         progress: Arc<CallProgress>,
         depth: u32,
     ) -> ToolContext {
-        let mut context =
-            ToolContext::new(call.id.clone(), call.name.as_str(), Arc::clone(&self.env))
-                .with_progress(progress)
-                .with_caller(Arc::new(nested::NestedCaller::new(
-                    Arc::clone(self),
-                    index,
-                    call.id.clone(),
-                    depth,
-                )));
-        context.cancel = self.cancel.child();
+        let id = call.id.clone();
+        let caller = nested::NestedCaller::new(Arc::clone(self), index, id.clone(), depth);
+        let (cancel, env) = (self.cancel.child(), Arc::clone(&self.env));
+        let mut context = ToolContext::ended_by(cancel, id, call.name.as_str(), env)
+            .with_progress(progress)
+            .with_caller(Arc::new(caller));
         context.session_id = Some(self.session_id.clone());
         context.run_id = Some(self.run_id.clone());
         context.deps = self.deps.clone();

@@ -39,6 +39,8 @@ pub(crate) struct Shared {
     pub(crate) env: Arc<dyn Env>,
     pub(crate) hooks: Hooks,
     pub(crate) listeners: Arc<[Listener]>,
+    /// Whether any listener is waited for.
+    pub(crate) has_sinks: bool,
     pub(crate) subscribers: Subscribers,
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) deps: Deps,
@@ -148,6 +150,10 @@ pub(crate) enum Begun {
     Later(RunId),
 }
 
+fn has_sinks(listeners: &[Listener]) -> bool {
+    listeners.iter().any(|l| matches!(l, Listener::Sink(_)))
+}
+
 impl Shared {
     #[expect(
         clippy::too_many_arguments,
@@ -171,6 +177,7 @@ impl Shared {
             config,
             env,
             hooks,
+            has_sinks: has_sinks(&listeners),
             listeners,
             subscribers: Subscribers::default(),
             approvals: Arc::default(),
@@ -199,11 +206,12 @@ impl Shared {
         let mut options = (*settings.options).clone();
         options.session_id = Some(session_id.clone());
         settings.options = Arc::new(options);
-        let listeners = self.listeners.iter().cloned().chain(listener).collect();
+        let listeners: Arc<[Listener]> = self.listeners.iter().cloned().chain(listener).collect();
         Self {
             config: Arc::clone(&self.config),
             env: Arc::clone(&self.env),
             hooks: self.hooks.clone(),
+            has_sinks: has_sinks(&listeners),
             listeners,
             subscribers: Subscribers::default(),
             approvals: Arc::clone(&self.approvals),

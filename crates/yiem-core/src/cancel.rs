@@ -23,10 +23,13 @@ pub enum CancelReason {
 /// A child is cancelled with its parent, never the other way round.
 #[doc(alias = "abortSignal")]
 #[derive(Clone, Debug, Default)]
-pub struct CancelToken {
+pub struct CancelToken(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
     token: CancellationToken,
-    reason: Arc<OnceLock<CancelReason>>,
-    parent: Option<Arc<CancelToken>>,
+    reason: OnceLock<CancelReason>,
+    parent: Option<CancelToken>,
 }
 
 impl CancelToken {
@@ -39,11 +42,11 @@ impl CancelToken {
     /// A token that ends with this one, and can be ended alone.
     #[must_use]
     pub fn child(&self) -> Self {
-        Self {
-            token: self.token.child_token(),
-            reason: Arc::default(),
-            parent: Some(Arc::new(self.clone())),
-        }
+        Self(Arc::new(Inner {
+            token: self.0.token.child_token(),
+            reason: OnceLock::new(),
+            parent: Some(self.clone()),
+        }))
     }
 
     /// Cancels with the reason [`CancelReason::Aborted`]. A second call changes nothing.
@@ -54,16 +57,16 @@ impl CancelToken {
     /// Cancels. The first reason given is the one that stays.
     pub fn cancel_because(&self, reason: CancelReason) {
         if !self.is_cancelled() {
-            let _ = self.reason.set(reason);
+            let _ = self.0.reason.set(reason);
         }
-        self.token.cancel();
+        self.0.token.cancel();
     }
 
     /// Whether it was cancelled (SP-022 `aborted`).
     #[doc(alias = "aborted")]
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.token.is_cancelled()
+        self.0.token.is_cancelled()
     }
 
     /// Why, once cancelled: this token's own reason, else its nearest parent's.
@@ -74,28 +77,28 @@ impl CancelToken {
         }
         let mut at = Some(self);
         while let Some(token) = at {
-            if let Some(reason) = token.reason.get() {
+            if let Some(reason) = token.0.reason.get() {
                 return Some(*reason);
             }
-            at = token.parent.as_deref();
+            at = token.0.parent.as_ref();
         }
         Some(CancelReason::Aborted)
     }
 
     /// Ends when the token is cancelled; at once if it is. May be dropped at any time.
     pub async fn cancelled(&self) {
-        self.token.cancelled().await;
+        self.0.token.cancelled().await;
     }
 
     /// As [`cancelled`](Self::cancelled), owning its token, to be stored or boxed.
     pub fn cancelled_owned(&self) -> impl Future<Output = ()> + Send + 'static {
-        self.token.clone().cancelled_owned()
+        self.0.token.clone().cancelled_owned()
     }
 
     /// Runs `work` until it ends or the token is cancelled, whichever is first; `None` when
     /// cancelled. `work` is dropped then.
     pub async fn run_until_cancelled<F: Future>(&self, work: F) -> Option<F::Output> {
-        self.token.run_until_cancelled(work).await
+        self.0.token.run_until_cancelled(work).await
     }
 }
 

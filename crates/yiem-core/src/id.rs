@@ -31,7 +31,7 @@ macro_rules! id {
         impl Default for $name {
             /// The empty id, as in the seeds' constructors.
             fn default() -> Self {
-                Self(Arc::from(""))
+                Self(Arc::default())
             }
         }
 

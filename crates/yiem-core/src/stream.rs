@@ -301,8 +301,9 @@ impl MessageAssembler {
                 self.blocks.clear();
                 self.info = ReplyInfo::default();
             }
-            ChatEvent::Text(text) => self.text(text),
-            ChatEvent::Reasoning { text, field } => self.reasoning(text, field),
+            ChatEvent::Text(_)
+            | ChatEvent::Reasoning { .. }
+            | ChatEvent::ToolCallArguments { .. } => self.grow(&event),
             ChatEvent::ToolCallStarted { index, id, name } => {
                 self.blocks.push(Block::Call(PartialToolCall {
                     index,
@@ -310,11 +311,6 @@ impl MessageAssembler {
                     name,
                     arguments: String::new(),
                 }));
-            }
-            ChatEvent::ToolCallArguments { index, delta } => {
-                if let Some(call) = self.call(index) {
-                    call.arguments.push_str(&delta);
-                }
             }
             ChatEvent::ToolCallEnded { index, call } => {
                 let whole = Block::Whole(AssistantContent::ToolCall(*call));
@@ -335,6 +331,24 @@ impl MessageAssembler {
             }
         }
         None
+    }
+
+    /// Takes in a piece that makes a block longer (text, reasoning, arguments) and leaves it to
+    /// the caller, who may hand it on; any other event changes nothing.
+    pub fn grow(&mut self, piece: &ChatEvent) {
+        if self.done {
+            return;
+        }
+        match piece {
+            ChatEvent::Text(text) => self.text(text),
+            ChatEvent::Reasoning { text, field } => self.reasoning(text, *field),
+            ChatEvent::ToolCallArguments { index, delta } => {
+                if let Some(call) = self.call(*index) {
+                    call.arguments.push_str(delta);
+                }
+            }
+            _ => {}
+        }
     }
 
     /// The message as it broke off: what came so far, with this stop reason and error. Calls
@@ -373,9 +387,9 @@ impl MessageAssembler {
         }
     }
 
-    fn text(&mut self, text: String) {
+    fn text(&mut self, text: &str) {
         match self.blocks.last_mut() {
-            Some(Block::Whole(AssistantContent::Text(last))) => last.text.push_str(&text),
+            Some(Block::Whole(AssistantContent::Text(last))) => last.text.push_str(text),
             _ if text.is_empty() => {}
             _ => self
                 .blocks
@@ -383,13 +397,13 @@ impl MessageAssembler {
         }
     }
 
-    fn reasoning(&mut self, text: String, field: Option<&'static str>) {
+    fn reasoning(&mut self, text: &str, field: Option<&'static str>) {
         match self.blocks.last_mut() {
-            Some(Block::Whole(AssistantContent::Reasoning(last))) => last.text.push_str(&text),
+            Some(Block::Whole(AssistantContent::Reasoning(last))) => last.text.push_str(text),
             _ if text.is_empty() => {}
             _ => self.blocks.push(Block::Whole(AssistantContent::Reasoning(
                 ReasoningContent {
-                    text,
+                    text: text.to_owned(),
                     field: field.map(str::to_owned),
                     ..ReasoningContent::default()
                 },

@@ -6,7 +6,7 @@
 use std::any::{Any, TypeId, type_name};
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -598,9 +598,12 @@ pub struct ToolContext {
     pub deps: Deps,
     /// Trace context to hand on to a server (`traceparent`, `tracestate`), as name and value.
     pub trace: Arc<[(String, String)]>,
-    progress: Arc<dyn ProgressSink>,
+    progress: Option<Arc<dyn ProgressSink>>,
     caller: Option<Arc<dyn ToolCaller>>,
 }
+
+/// The sink of contexts that tell nobody.
+static NOBODY: LazyLock<Arc<dyn ProgressSink>> = LazyLock::new(|| Arc::new(NoProgress));
 
 impl ToolContext {
     /// A context that tells nobody and can call no tools; for tests of a tool alone, and a
@@ -610,16 +613,26 @@ impl ToolContext {
         tool_name: impl Into<Arc<str>>,
         env: Arc<dyn Env>,
     ) -> Self {
+        Self::ended_by(CancelToken::new(), call_id, tool_name, env)
+    }
+
+    /// The same for a call that ends with that token.
+    pub fn ended_by(
+        cancel: CancelToken,
+        call_id: impl Into<ToolCallId>,
+        tool_name: impl Into<Arc<str>>,
+        env: Arc<dyn Env>,
+    ) -> Self {
         Self {
             call_id: call_id.into(),
             tool_name: tool_name.into(),
-            cancel: CancelToken::new(),
+            cancel,
             session_id: None,
             run_id: None,
             env,
             deps: Deps::default(),
             trace: Arc::default(),
-            progress: Arc::new(NoProgress),
+            progress: None,
             caller: None,
         }
     }
@@ -627,7 +640,7 @@ impl ToolContext {
     /// The same with another sink for progress.
     #[must_use]
     pub fn with_progress(mut self, sink: Arc<dyn ProgressSink>) -> Self {
-        self.progress = sink;
+        self.progress = Some(sink);
         self
     }
 
@@ -642,13 +655,15 @@ impl ToolContext {
     /// . What is told after the call has settled is dropped.
     #[doc(alias = "onPartialResult")]
     pub async fn progress(&self, partial: impl Into<Value> + Send) {
-        self.progress.send(partial.into()).await;
+        if let Some(progress) = &self.progress {
+            progress.send(partial.into()).await;
+        }
     }
 
     /// The sink that progress goes to, for who cannot wait (see [`ProgressSink::offer`]).
     #[must_use]
     pub fn progress_sink(&self) -> &Arc<dyn ProgressSink> {
-        &self.progress
+        self.progress.as_ref().unwrap_or(&NOBODY)
     }
 
     /// The application's value of that type, as it was given to the agent.
@@ -725,13 +740,16 @@ pub trait ToolCaller: Send + Sync {
 
 /// Values of the application's own, found by their type. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct Deps(Arc<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>);
+pub struct Deps(Option<Arc<DepMap>>);
+
+type DepMap = HashMap<TypeId, Arc<dyn Any + Send + Sync>>;
 
 impl Deps {
     /// The value of that type.
     #[must_use]
     pub fn get<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
-        Arc::clone(self.0.get(&TypeId::of::<T>())?).downcast().ok()
+        let value = self.0.as_ref()?.get(&TypeId::of::<T>())?;
+        Arc::clone(value).downcast().ok()
     }
 
     /// The same with that value; one of the same type is replaced.
@@ -743,14 +761,18 @@ impl Deps {
     /// The same with that shared value; one of the same type is replaced.
     #[must_use]
     pub fn with_shared<T: Any + Send + Sync>(mut self, value: Arc<T>) -> Self {
-        Arc::make_mut(&mut self.0).insert(TypeId::of::<T>(), value);
+        Arc::make_mut(self.0.get_or_insert_default()).insert(TypeId::of::<T>(), value);
         self
     }
 }
 
 impl fmt::Debug for Deps {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Deps({} values)", self.0.len())
+        write!(
+            f,
+            "Deps({} values)",
+            self.0.as_ref().map_or(0, |values| values.len())
+        )
     }
 }
 

@@ -2,9 +2,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
-use futures_util::FutureExt;
 use yiem_core::{
     BoxFuture, CancelToken, ChatEvent, ChatModel, ChatRequest, ChatStream, History, Memo,
     ModelError, ModelErrorKind, RunId,
@@ -237,27 +236,33 @@ fn input_of(notice: CatalogNotice) -> Input {
 }
 
 /// The next piece of the reply, or how it ended.
-pub(super) async fn next_event(stream: &mut Option<ChatStream>) -> Input {
-    let Some(stream) = stream else {
-        return std::future::pending().await;
+pub(super) fn poll_reply(stream: &mut ChatStream, cx: &mut Context<'_>) -> Poll<Input> {
+    let mut look = || catch_unwind(AssertUnwindSafe(|| stream.poll_event(cx)));
+    let next = match look() {
+        Ok(next) => std::task::ready!(next),
+        Err(panic) => return Poll::Ready(Input::ModelFailed(panicked(&*panic))),
     };
-    match AssertUnwindSafe(stream.next()).catch_unwind().await {
-        Ok(Some(Ok(event))) => {
+    Poll::Ready(match next {
+        Some(Ok(event)) => {
             if matches!(event, ChatEvent::Finished { .. } | ChatEvent::Message(_)) {
                 // A look past the end lets a connection see that its body is over.
-                let _ = std::future::poll_fn(|cx| {
-                    Poll::Ready(catch_unwind(AssertUnwindSafe(|| stream.poll_event(cx))))
-                })
-                .await;
+                let _ = look();
             }
             Input::Model(event)
         }
-        Ok(Some(Err(error))) => Input::ModelFailed(error),
-        Ok(None) => Input::ModelFailed(ModelError::new(
+        Some(Err(error)) => Input::ModelFailed(error),
+        None => Input::ModelFailed(ModelError::new(
             ModelErrorKind::TruncatedStream,
             "the model's reply ended without saying that it was done",
         )),
-        Err(panic) => Input::ModelFailed(panicked(&*panic)),
+    })
+}
+
+/// The same as a future; none comes where there is no stream.
+pub(super) async fn next_event(stream: &mut Option<ChatStream>) -> Input {
+    match stream {
+        Some(stream) => std::future::poll_fn(|cx| poll_reply(stream, cx)).await,
+        None => std::future::pending().await,
     }
 }
 

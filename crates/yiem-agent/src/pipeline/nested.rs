@@ -3,8 +3,8 @@
 //! Knows: depth, events, limits of nested calls. Does not know: batches; a nested call belongs to
 //! the call that makes it and ends with it.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use yiem_core::{
@@ -87,7 +87,7 @@ impl ToolCaller for NestedCaller {
             Arc::clone(&tool_name),
         ));
         let context = turn.context(self.index, &call, Arc::clone(&progress), self.depth + 1);
-        let output = Box::pin(execute(turn, prepared, context, &OnceLock::new())).await;
+        let output = Box::pin(execute(turn, prepared, context, None)).await;
         progress.close().await;
         let message = Arc::new(Message::ToolResult(ToolResultMessage {
             tool_call_id: call.id.clone(),

@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
 use serde_json::Value;
 use yiem_core::{Content, JsonObject, ToolArguments, ToolCall, ToolResultMessage};
@@ -25,12 +26,14 @@ struct Seen {
 pub(crate) struct Repeats {
     seen: HashMap<u64, Seen>,
     last: Option<u64>,
+    last_call: Option<(u64, Arc<ToolCall>)>,
 }
 
 impl Repeats {
     /// Counts a call that is about to run; gives the how-manieth of its kind it is.
-    pub(crate) fn count(&mut self, call: &ToolCall) -> u32 {
+    pub(crate) fn count(&mut self, call: &Arc<ToolCall>) -> u32 {
         let key = key_of(call);
+        self.last_call = Some((key, Arc::clone(call)));
         let in_a_row = self.last.replace(key) == Some(key);
         let seen = self.seen.entry(key).or_default();
         seen.times += 1;
@@ -40,7 +43,12 @@ impl Repeats {
 
     /// Takes in what came of a call that was counted.
     pub(crate) fn settled(&mut self, call: &ToolCall, result: &ToolResultMessage) {
-        let Some(seen) = self.seen.get_mut(&key_of(call)) else {
+        // Mostly the one that was counted last.
+        let key = match &self.last_call {
+            Some((key, last)) if std::ptr::eq(&**last, call) => *key,
+            _ => key_of(call),
+        };
+        let Some(seen) = self.seen.get_mut(&key) else {
             return;
         };
         let now = hash_result(result);
@@ -106,8 +114,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn call(args: Value) -> ToolCall {
-        ToolCall::new("c", "t", args.as_object().unwrap().clone())
+    fn call(args: Value) -> Arc<ToolCall> {
+        Arc::new(ToolCall::new("c", "t", args.as_object().unwrap().clone()))
     }
 
     fn result(text: &str) -> ToolResultMessage {

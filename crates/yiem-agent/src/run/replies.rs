@@ -22,12 +22,21 @@ impl Run {
         let message = match event {
             end @ (ChatEvent::Finished { .. } | ChatEvent::Message(_)) => self.assembler.push(end),
             piece => {
-                let delta = delta_of(&piece);
-                let whole = self.assembler.push(piece);
-                if let Some(delta) = delta {
-                    self.emit(EventKind::MessageUpdate { delta });
+                self.assembler.grow(&piece);
+                match grown(piece) {
+                    Ok(delta) => {
+                        self.emit(EventKind::MessageUpdate { delta });
+                        None
+                    }
+                    Err(piece) => {
+                        let delta = delta_of(&piece);
+                        let whole = self.assembler.push(piece);
+                        if let Some(delta) = delta {
+                            self.emit(EventKind::MessageUpdate { delta });
+                        }
+                        whole
+                    }
                 }
-                whole
             }
         };
         if let Some(message) = message {
@@ -328,18 +337,24 @@ fn overflowed(message: &AssistantMessage, model: &ModelInfo) -> Option<String> {
     })
 }
 
+/// What is told of a piece that only makes a block longer: its text is handed on, not copied.
+fn grown(piece: ChatEvent) -> Result<MessageDelta, ChatEvent> {
+    match piece {
+        ChatEvent::Text(text) => Ok(MessageDelta::Text { text }),
+        ChatEvent::Reasoning { text, .. } => Ok(MessageDelta::Reasoning { text }),
+        ChatEvent::ToolCallArguments { index, delta } => {
+            Ok(MessageDelta::ToolCallArguments { index, delta })
+        }
+        other => Err(other),
+    }
+}
+
 fn delta_of(event: &ChatEvent) -> Option<MessageDelta> {
     Some(match event {
-        ChatEvent::Text(text) => MessageDelta::Text { text: text.clone() },
-        ChatEvent::Reasoning { text, .. } => MessageDelta::Reasoning { text: text.clone() },
         ChatEvent::ToolCallStarted { index, id, name } => MessageDelta::ToolCallStart {
             index: *index,
             id: id.clone(),
             name: name.clone(),
-        },
-        ChatEvent::ToolCallArguments { index, delta } => MessageDelta::ToolCallArguments {
-            index: *index,
-            delta: delta.clone(),
         },
         ChatEvent::ToolCallEnded { index, call } => MessageDelta::ToolCallEnd {
             index: *index,
