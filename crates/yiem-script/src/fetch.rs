@@ -7,14 +7,15 @@
 //! checked is the one that is connected to.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 
 use futures_util::StreamExt;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Method, Response, Url};
 use serde_json::{Map, Value, json};
-use yiem_core::JsonObject;
+use yiem_core::{BoxFuture, JsonObject};
 
 pub(crate) mod address;
 
@@ -33,6 +34,8 @@ pub struct FetchGrant {
     http: bool,
     private: bool,
     max_bytes: usize,
+    /// Certificates in DER.
+    roots: Vec<Vec<u8>>,
 }
 
 /// A host that cannot stand in a list.
@@ -45,6 +48,11 @@ pub struct FetchGrantError {
     /// What was given.
     pub pattern: String,
 }
+
+/// Certificates of authorities that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the authorities for host.fetch cannot be trusted: {0}; give their certificates in PEM")]
+pub struct CertificateError(String);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct HostPattern {
@@ -127,6 +135,7 @@ impl FetchGrant {
             http: false,
             private: false,
             max_bytes: 1 << 20,
+            roots: Vec::new(),
         })
     }
 
@@ -143,6 +152,17 @@ impl FetchGrant {
     pub fn allow_private_addresses(mut self) -> Self {
         self.private = true;
         self
+    }
+
+    /// The same, trusting these certificate authorities besides the machine's: for hosts of a
+    /// company's own. One or more certificates in PEM, as a CA file has them.
+    ///
+    /// # Errors
+    /// There is no certificate in the text, or one that cannot be read.
+    pub fn trust_authorities(mut self, pem: impl AsRef<[u8]>) -> Result<Self, CertificateError> {
+        let roots = yiem_tls::certificates_of(pem.as_ref()).map_err(CertificateError)?;
+        self.roots.extend(roots);
+        Ok(self)
     }
 
     /// The same with another limit on the body of an answer; 1 MiB.
@@ -203,6 +223,7 @@ const KEPT_HEADERS: &[&str] = &[
 /// Fetches for scripts, with one pool of connections.
 pub(crate) struct Fetcher {
     grant: FetchGrant,
+    resolver: Resolver,
     client: OnceLock<Result<Client, String>>,
 }
 
@@ -216,8 +237,23 @@ impl fmt::Debug for Fetcher {
 
 impl Fetcher {
     pub(crate) fn new(grant: FetchGrant) -> Self {
+        let resolver = Resolver {
+            admits: if grant.private {
+                |_| true
+            } else {
+                address::is_public
+            },
+            lookup: Arc::new(|name| {
+                Box::pin(async move { Ok(tokio::net::lookup_host((name, 0)).await?.collect()) })
+            }),
+        };
+        Self::with(grant, resolver)
+    }
+
+    fn with(grant: FetchGrant, resolver: Resolver) -> Self {
         Self {
             grant,
+            resolver,
             client: OnceLock::new(),
         }
     }
@@ -228,11 +264,16 @@ impl Fetcher {
                 .redirect(reqwest::redirect::Policy::none())
                 // A proxy would resolve names by itself.
                 .no_proxy()
-                .dns_resolver(Arc::new(Resolver {
-                    private: self.grant.private,
-                }));
-            let builder = builder.tls_backend_preconfigured(yiem_tls::client_config());
-            builder.build().map_err(|e| told(&e))
+                .dns_resolver(Arc::new(self.resolver.clone()));
+            let tls = if self.grant.roots.is_empty() {
+                yiem_tls::client_config()
+            } else {
+                yiem_tls::client_config_with(self.grant.roots.iter().cloned())?
+            };
+            builder
+                .tls_backend_preconfigured(tls)
+                .build()
+                .map_err(|e| told(&e))
         });
         made.as_ref().map_err(Clone::clone)
     }
@@ -397,21 +438,28 @@ fn told(error: &reqwest::Error) -> String {
     text
 }
 
-/// Resolves names, and gives only the addresses that may be connected to.
+/// The addresses that a name has.
+type Lookup = dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> + Send + Sync;
+
+/// Resolves names, and gives only the addresses that may be connected to. Asked once for each
+/// connection, whose address is one of those that it gives: there is no second question whose
+/// answer could be another.
+#[derive(Clone)]
 struct Resolver {
-    private: bool,
+    admits: fn(IpAddr) -> bool,
+    lookup: Arc<Lookup>,
 }
 
 impl reqwest::dns::Resolve for Resolver {
     fn resolve(&self, name: reqwest::dns::Name) -> reqwest::dns::Resolving {
-        let private = self.private;
+        let admits = self.admits;
+        let found = (self.lookup)(name.as_str().to_owned());
         Box::pin(async move {
-            let found: Vec<SocketAddr> =
-                tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
+            let found = found.await?;
             let admitted: Vec<SocketAddr> = found
                 .iter()
                 .copied()
-                .filter(|found| private || address::is_public(found.ip()))
+                .filter(|found| admits(found.ip()))
                 .collect();
             if admitted.is_empty() && !found.is_empty() {
                 return Err(format!(

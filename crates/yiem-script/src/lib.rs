@@ -46,7 +46,7 @@ mod write;
 pub use engine::ScriptEngine;
 pub use error::{ScriptError, ScriptErrorKind, ScriptPlace};
 #[cfg(feature = "fetch")]
-pub use fetch::{FetchGrant, FetchGrantError};
+pub use fetch::{CertificateError, FetchGrant, FetchGrantError};
 pub use limits::{ScriptGrants, ScriptLimits};
 pub use load::{LoadError, LoadedScripts, ScriptProblem, load_tools};
 pub use source::ScriptTools;

@@ -4,6 +4,8 @@
 
 mod lazy;
 
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 use std::sync::{Arc, OnceLock};
 
@@ -44,6 +46,26 @@ pub fn client_config_with(
             .map_err(|error| format!("a CA certificate cannot be read: {error}"))?;
     }
     Ok(with_roots(roots))
+}
+
+/// The certificates in a PEM text, such as a CA file, each in DER.
+///
+/// # Errors
+/// There is none in it, or one that cannot be read; the text says which.
+pub fn certificates_of(pem: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+    let mut found = Vec::new();
+    for certificate in CertificateDer::pem_slice_iter(pem) {
+        let certificate = certificate
+            .map_err(|error| format!("certificate {} cannot be read: {error}", found.len() + 1))?;
+        RootCertStore::empty()
+            .add(certificate.clone())
+            .map_err(|error| format!("certificate {} cannot be read: {error}", found.len() + 1))?;
+        found.push(certificate.to_vec());
+    }
+    if found.is_empty() {
+        return Err("there is no certificate in the text".to_owned());
+    }
+    Ok(found)
 }
 
 /// Makes ring the cryptography of this process for libraries that ask rustls for a default and take no

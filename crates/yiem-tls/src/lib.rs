@@ -8,4 +8,4 @@
 
 mod config;
 
-pub use config::{client_config, client_config_with, install_default_provider};
+pub use config::{certificates_of, client_config, client_config_with, install_default_provider};

@@ -3,6 +3,8 @@ use tokio::net::TcpListener;
 
 use super::*;
 
+mod https;
+
 /// A server that gives one answer to each connection, and tells what it was asked.
 async fn server(answers: Vec<String>) -> (u16, tokio::task::JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

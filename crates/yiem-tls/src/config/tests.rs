@@ -15,6 +15,28 @@ fn a_root_that_is_no_certificate_is_told() {
 }
 
 #[test]
+fn a_text_without_a_certificate_and_one_with_a_bad_one_are_told() {
+    for (pem, expected) in [
+        ("", "no certificate"),
+        (
+            "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n",
+            "no certificate",
+        ),
+        (
+            "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+            "certificate 1 cannot be read",
+        ),
+        (
+            "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n",
+            "certificate 1 cannot be read",
+        ),
+    ] {
+        let error = certificates_of(pem.as_bytes()).unwrap_err();
+        assert!(error.contains(expected), "{pem}: {error}");
+    }
+}
+
+#[test]
 fn installing_the_provider_twice_is_fine() {
     install_default_provider();
     install_default_provider();
