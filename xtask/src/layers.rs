@@ -10,7 +10,7 @@ use toml::Table;
 
 use crate::failure::{Failure, Outcome};
 use crate::manifest::{self, Kind, Package, tables, texts};
-use crate::{build_cost, process};
+use crate::{build_cost, fuzzing, process};
 
 /// Our own test kit: a dev-dependency of whoever wants it, a normal one only where the plan says so.
 const TEST_KIT: &str = "yiem-test";
@@ -20,7 +20,12 @@ pub(crate) fn check(root: &Path) -> Outcome {
         .parse()
         .map_err(|e| format!("layers.toml: {e}"))?;
     let packages = manifest::packages(root)?;
-    let mut findings = edges(&plan, &packages);
+    // Only the edges of the fuzz targets are planned: what they build is nobody's tree.
+    let all: Vec<Package> = manifest::packages(root)?
+        .into_iter()
+        .chain([fuzzing::package(root)?])
+        .collect();
+    let mut findings = edges(&plan, &all);
     for package in &packages {
         findings.extend(trees(&plan, package)?);
     }

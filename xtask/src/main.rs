@@ -13,6 +13,7 @@
 mod build_cost;
 mod conformance;
 mod failure;
+mod fuzzing;
 mod layers;
 mod manifest;
 mod mutations;
@@ -44,6 +45,9 @@ cargo xtask COMMAND
   conformance [MATCH] the MCP conformance suite
   soak [PACKAGE…]     the long property runs; with --mutations [NAME…] instead: every
                       committed mutation is caught by a test
+  fuzz [TARGET…] [--seconds N]
+                      the fuzz targets, 600 s each, one after another; --seeds only writes
+                      what they begin with
   bench [PACKAGE…]    the benches, and the agent loop beside its floor (`bench peers` alone)
   build-cost          what the smallest agent with MCP and TLS costs to build (P-5)
 ";
@@ -81,6 +85,7 @@ fn dispatch(command: &str, rest: &[&str]) -> Outcome {
         "live" => steps::live(rest),
         "conformance" => conformance::run(rest),
         "soak" => steps::soak(rest),
+        "fuzz" => fuzzing::run(rest),
         "bench" => steps::bench(rest),
         "build-cost" => build_cost::measure(),
         "help" | "--help" | "-h" => {

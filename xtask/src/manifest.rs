@@ -86,10 +86,20 @@ impl Package {
     }
 
     /// Its Rust files, sorted by folder: sources, tests, benches, examples. The package of the
-    /// whole-stack tests has its tests in `it` and `live`.
+    /// whole-stack tests has its tests in `corpus`, `it` and `live`, that of the fuzz targets
+    /// its targets in `fuzz_targets`.
     pub(crate) fn rust_files(&self) -> Outcome<Vec<PathBuf>> {
         let mut files = Vec::new();
-        for part in ["src", "tests", "benches", "examples", "it", "live"] {
+        for part in [
+            "src",
+            "tests",
+            "benches",
+            "examples",
+            "corpus",
+            "it",
+            "live",
+            "fuzz_targets",
+        ] {
             files.extend(files_below(&self.folder.join(part))?);
         }
         files.retain(|file| file.extension().is_some_and(|e| e == "rs"));

@@ -16,13 +16,15 @@ mod specification;
 use std::path::Path;
 
 use crate::failure::{Failure, Outcome};
-use crate::{manifest, mutations};
+use crate::{fuzzing, manifest, mutations};
 
 pub(crate) fn check(root: &Path) -> Outcome {
     let packages = manifest::packages(root)?;
+    let fuzz = [fuzzing::package(root)?];
     let checks = [
         manifests::check(root, &packages),
         module::check(root, &packages),
+        module::check(root, &fuzz),
         facade::check(root, &packages),
         purity::check(root, &packages),
         fixture::check(root, &packages),

@@ -77,6 +77,7 @@ fn an_added_edge_in_this_workspace_is_refused() {
         .parse()
         .unwrap();
     let mut packages = manifest::packages(&root).unwrap();
+    packages.push(fuzzing::package(&root).unwrap());
     assert_eq!(edges(&plan, &packages), [""; 0]);
     let core = packages
         .iter_mut()

@@ -9,7 +9,7 @@ use toml::Table;
 
 use crate::failure::Outcome;
 use crate::manifest::tables;
-use crate::process;
+use crate::{fuzzing, process};
 
 /// Licences that go with MIT OR Apache-2.0 without asking more than a notice.
 const ACCEPTED: &[&str] = &[
@@ -28,6 +28,7 @@ const ACCEPTED: &[&str] = &[
     "Unlicense",
     "CDLA-Permissive-2.0",
     "MPL-2.0",
+    "NCSA",
 ];
 
 struct Resolved {
@@ -43,16 +44,23 @@ pub(super) fn check(root: &Path) -> Outcome<Vec<String>> {
     let known: Vec<String> = tables(plan.get("everywhere").and_then(|row| row.get("doubles")))
         .map(|(name, _)| name.clone())
         .collect();
-    let resolved = resolved()?;
+    let resolved = resolved(&["--workspace", "--all-features"])?;
     let mut findings = refused_licences(&resolved);
+    // The fuzz targets are a workspace of their own, whose doubles nobody compiles by the way.
+    let fuzz = fuzzing::folder(root).join("Cargo.toml");
+    let fuzz = fuzz.display().to_string();
+    findings.extend(refused_licences(&self::resolved(&[
+        "--manifest-path",
+        &fuzz,
+    ])?));
     findings.extend(doubles(&resolved, &known));
     Ok(findings)
 }
 
 /// The foreign crates that a build on this kind of machine compiles.
-fn resolved() -> Outcome<Vec<Resolved>> {
-    let mut command =
-        process::cargo(&["tree", "--workspace", "--all-features", "--prefix", "none"]);
+fn resolved(which: &[&str]) -> Outcome<Vec<Resolved>> {
+    let mut command = process::cargo(&["tree", "--prefix", "none"]);
+    command.args(which);
     let text =
         process::output(command.args(["--edges", "normal,build,dev", "--format", "{p}\t{l}"]))?;
     let mut found: Vec<Resolved> = Vec::new();

@@ -1,0 +1,4 @@
+//! The promise `jsonrpc`, fed by libFuzzer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| yiem_fuzz::jsonrpc(data));

@@ -1,0 +1,4 @@
+//! The promise `whole_reply`, fed by libFuzzer.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| yiem_fuzz::whole_reply(data));
