@@ -91,6 +91,8 @@ pub(crate) enum PutError {
     Exists(String),
     /// A tool that stands elsewhere has the name.
     Taken,
+    /// What has the name is no file: a folder, a pipe.
+    NoFile(String),
     /// The file, or the folder, is a symbolic link.
     Link(PathBuf),
     /// The system refused.
@@ -124,8 +126,12 @@ pub(crate) fn put(
         if !there.eq_ignore_ascii_case(file) {
             continue;
         }
-        if entry.file_type()?.is_symlink() {
+        let kind = entry.file_type()?;
+        if kind.is_symlink() {
             return Err(PutError::Link(entry.path()));
+        }
+        if !kind.is_file() {
+            return Err(PutError::NoFile(there));
         }
         // Another spelling would be the same file on some systems, and another one here.
         if !overwrite || there != file {

@@ -275,6 +275,9 @@ fn put_error(error: PutError, name: &str) -> ToolError {
         PutError::Exists(there) => ToolError::new(format!(
             "there is a tool file {there} already; choose another name than {name:?}, or set overwrite to true to replace a tool of exactly that name"
         )),
+        PutError::NoFile(there) => ToolError::new(format!(
+            "{there} is there already and is no file; choose another name than {name:?}"
+        )),
         PutError::Taken => ToolError::new(format!(
             "there is a tool named {name:?} already, which cannot be replaced; choose another name"
         )),

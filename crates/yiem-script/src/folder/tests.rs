@@ -137,6 +137,57 @@ fn what_is_no_file_is_not_opened() {
         "it is not a regular file"
     );
     drop(socket);
+    // Opening a pipe waits for who writes into it.
+    let pipe = dir.path().join("p.js");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    let found = read(dir.path(), 1000).unwrap();
+    assert_eq!(found[0].file, "p.js");
+    for file in found {
+        assert_eq!(file.text.unwrap_err(), "it is not a regular file");
+    }
+    for overwrite in [false, true] {
+        let put = put(dir.path(), "p.js", overwrite, |f| f.write_all(b"mine"));
+        assert!(matches!(put, Err(PutError::NoFile(file)) if file == "p.js"));
+    }
+}
+
+#[test]
+fn a_folder_in_place_of_a_file_is_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("a.js")).unwrap();
+    fs::write(dir.path().join("a.js/inner"), "kept").unwrap();
+    for overwrite in [false, true] {
+        let put = put(dir.path(), "a.js", overwrite, |f| f.write_all(b"mine"));
+        assert!(matches!(put, Err(PutError::NoFile(file)) if file == "a.js"));
+    }
+    assert_eq!(names(dir.path()), ["a.js"]);
+    // A file in place of the folder.
+    let file = dir.path().join("file");
+    fs::write(&file, "kept").unwrap();
+    assert!(matches!(
+        put(&file, "a.js", false, |_| Ok(())),
+        Err(PutError::Io(_))
+    ));
+    assert!(read(&file, 1000).is_err());
+    assert_eq!(fs::read_to_string(file).unwrap(), "kept");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_name_that_is_no_text_costs_nobody_else() {
+    use std::os::unix::ffi::OsStrExt;
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(
+        dir.path().join(std::ffi::OsStr::from_bytes(b"b\xff.js")),
+        "odd",
+    )
+    .unwrap();
+    fs::write(dir.path().join("ünï.js"), "other").unwrap();
+    fs::write(dir.path().join("a.js"), "plain").unwrap();
+    let found = read(dir.path(), 1000).unwrap();
+    let texts: Vec<String> = found.into_iter().map(|f| f.text.unwrap()).collect();
+    assert_eq!(texts, ["plain", "odd", "other"]);
 }
 
 #[test]

@@ -347,3 +347,60 @@ async fn its_schema_is_one_that_models_can_use() {
     as_text.insert("inputSchema".to_owned(), schema.into());
     assert!(validator.validate(as_text).unwrap()["inputSchema"].is_object());
 }
+
+/// The disk is full for real: the test runs itself again in a process whose files may have a
+/// kibibyte at most, the writing of which fails in the middle.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_disk_that_is_truly_full_is_told_and_nothing_stays() {
+    const INSIDE: &str = "YIEM_TEST_FULL_DISK";
+    const OWN_NAME: &str = "write::tests::a_disk_that_is_truly_full_is_told_and_nothing_stays";
+    let Some(dir) = std::env::var_os(INSIDE) else {
+        let dir = tempfile::tempdir().unwrap();
+        let source = tools(dir.path());
+        write(&source, args()).await.unwrap();
+        let before = fs::read_to_string(dir.path().join("searchWine.js")).unwrap();
+        let inside = std::process::Command::new("sh")
+            // Without the signal a process is told by its write, as of a disk that is full.
+            .args(["-c", "trap '' XFSZ; ulimit -f 1; exec \"$0\" \"$@\""])
+            .arg(std::env::current_exe().unwrap())
+            .args(["--exact", OWN_NAME, "--nocapture"])
+            .env(INSIDE, dir.path())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&inside.stdout).into_owned()
+            + &String::from_utf8_lossy(&inside.stderr);
+        assert!(
+            inside.status.success() && said.contains("told twice"),
+            "{said}"
+        );
+        assert_eq!(files(dir.path()), ["searchWine.js"]);
+        let after = fs::read_to_string(dir.path().join("searchWine.js")).unwrap();
+        assert_eq!(after, before);
+        return;
+    };
+    let source = tools(Path::new(&dir));
+    let long = format!("return `{}`;", "x".repeat(100_000));
+    for (name, overwrite) in [("searchWine", true), ("another", false)] {
+        let mut full = with("executeCode", json!(long));
+        full["name"] = json!(name);
+        full["overwrite"] = json!(overwrite);
+        let error = write(&source, full).await.unwrap_err();
+        let text = error.message();
+        assert!(
+            text.contains("could not be written, and nothing was: "),
+            "{text}"
+        );
+    }
+    // The tool that was there is the one that it was, and a small one still has room.
+    let loaded = source.load_scripts().await.unwrap();
+    assert_eq!((loaded.tools.len(), loaded.problems.len()), (1, 0));
+    let mut small = with("executeCode", json!("return 1;"));
+    small["name"] = json!("searchWine");
+    small["overwrite"] = json!(true);
+    small["inputSchema"] = json!({ "type": "object" });
+    let kept = fs::read(Path::new(&dir).join("searchWine.js")).unwrap();
+    write(&source, small).await.unwrap();
+    fs::write(Path::new(&dir).join("searchWine.js"), kept).unwrap();
+    std::io::Write::write_all(&mut std::io::stdout(), b"told twice\n").unwrap();
+}
