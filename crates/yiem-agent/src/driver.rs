@@ -27,7 +27,7 @@ use yiem_core::{BoxFuture, CancelReason, CancelToken, ChatModel, ChatStream, Rep
 
 use crate::event::{AgentEvent, EventKind, RejectReason};
 use crate::hook::HookPoint;
-use crate::journal::{JournalError, JournalRecord, OUTCOME_UNKNOWN};
+use crate::journal::{self, JournalError, JournalRecord, OUTCOME_UNKNOWN};
 use crate::offered::Offered;
 use crate::outcome::{EndReason, Failure, Limit};
 use crate::pipeline::{CallMessage, CallProgress, PreparedToolCall, TurnEnv, execute, prepare};
@@ -43,6 +43,10 @@ const LOOKS: u32 = 32;
 
 /// How many messages of calls wait for the driver; a call that tells more waits (R-4).
 const CALL_MESSAGES: usize = 64;
+
+/// What is told of a journal that hangs when the run is cut.
+const JOURNAL_SILENT: &str = "the session's journal did not answer within the grace period after \
+the run was cut; its last records may be missing";
 
 /// Drives run after run until none is left to begin.
 pub(crate) async fn drive(shared: Arc<Shared>) {
@@ -111,6 +115,7 @@ struct Driver {
     tell: mpsc::Sender<CallMessage>,
     told: mpsc::Receiver<CallMessage>,
     prepared: Vec<Option<PreparedToolCall>>,
+    journal_silent: bool,
     /// What calls came to, before their hooks: kept in case a hook hangs.
     executed: Vec<Arc<OnceLock<ToolOutput>>>,
     spans: crate::telemetry::RunSpans,
@@ -159,6 +164,7 @@ impl Driver {
             tell,
             told,
             prepared: Vec::new(),
+            journal_silent: false,
             executed: Vec::new(),
         })
     }
@@ -459,7 +465,7 @@ impl Driver {
         let Some(journal) = self.shared.journal.clone() else {
             return;
         };
-        let done = self.effect(async { journal.append(&record).await }).await;
+        let done = self.effect(journal::append(&*journal, &record)).await;
         self.journal_answered(done);
     }
 
@@ -467,7 +473,7 @@ impl Driver {
         let Some(journal) = self.shared.journal.clone() else {
             return;
         };
-        let done = self.effect(async { journal.flush().await }).await;
+        let done = self.effect(journal::flush(&*journal)).await;
         self.journal_answered(done);
     }
 
@@ -475,7 +481,9 @@ impl Driver {
         match done {
             Some(Ok(())) => {}
             Some(Err(error)) => self.journal_failed(error.to_string()),
-            None => self.journal_failed("it did not answer within the grace period".to_owned()),
+            // The run ends by what cut it; that its record may be missing is told beside it.
+            None if std::mem::replace(&mut self.journal_silent, true) => {}
+            None => self.handle(Input::Warned(JOURNAL_SILENT.into())),
         }
     }
 

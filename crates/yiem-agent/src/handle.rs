@@ -24,7 +24,7 @@ use crate::config::AgentConfig;
 use crate::driver::drive;
 use crate::error::RunError;
 use crate::hook::PrepareNextTurn;
-use crate::journal::JournalRecord;
+use crate::journal::{self, JournalRecord};
 use crate::outcome::Outcome;
 use crate::queue::QueueKind;
 use crate::shared::{Begun, Shared, WhenBusy};
@@ -349,8 +349,7 @@ impl Agent {
         };
         if let Some(journal) = &self.shared().journal {
             let reset = JournalRecord::Reset;
-            journal
-                .append(&reset)
+            journal::append(&**journal, &reset)
                 .await
                 .map_err(|error| RunError::Journal {
                     message: error.to_string(),
@@ -396,7 +395,7 @@ impl Agent {
                 }
             }));
             for record in records {
-                let written = journal.append(&record).await;
+                let written = journal::append(&**journal, &record).await;
                 written.map_err(|error| RunError::Journal {
                     message: error.to_string(),
                     outcome: None,

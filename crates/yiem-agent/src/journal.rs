@@ -5,14 +5,17 @@
 mod file;
 mod resume;
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use futures_util::FutureExt;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use yiem_core::{History, JsonObject, Message, RunId, SessionId, ToolCallId, Usage};
 
 use crate::outcome::EndKind;
+use crate::pipeline::panic_text;
 
 pub use file::{FileJournal, FlushPolicy};
 pub(crate) use resume::OUTCOME_UNKNOWN;
@@ -189,6 +192,27 @@ pub trait Journal: Send + Sync + 'static {
     /// The agent was stopped or dropped: nothing more will be appended, and what is held (a
     /// lock) is let go now, so that the session can be opened again at once.
     fn close(&self) {}
+}
+
+/// Appends a record; a journal that panics has failed.
+pub(crate) async fn append(
+    journal: &dyn Journal,
+    record: &JournalRecord,
+) -> Result<(), JournalError> {
+    guarded(journal.append(record)).await
+}
+
+/// Flushes a journal; one that panics has failed.
+pub(crate) async fn flush(journal: &dyn Journal) -> Result<(), JournalError> {
+    guarded(journal.flush()).await
+}
+
+async fn guarded(work: impl Future<Output = Result<(), JournalError>>) -> Result<(), JournalError> {
+    let done = AssertUnwindSafe(work).catch_unwind().await;
+    done.unwrap_or_else(|panic| {
+        let said = panic_text(&*panic);
+        Err(JournalError::new(format!("the journal panicked: {said}")))
+    })
 }
 
 /// A journal that could not be read or written.

@@ -14,7 +14,7 @@ use yiem_core::{
 use yiem_tools::ToolCatalog;
 
 use crate::approval::Approvals;
-use crate::compaction::Compactor;
+use crate::compaction::{Compactor, without_open_calls};
 use crate::config::AgentConfig;
 use crate::error::RunError;
 use crate::event::QueueChange;
@@ -487,6 +487,14 @@ impl Shared {
         let active = state.active.take();
         state.history = run.history().clone();
         state.shown = run.compacted().cloned();
+        if run.outcome().is_none() {
+            for result in unanswered(&state.history, self.env.now()) {
+                if let Some(shown) = &mut state.shown {
+                    shown.push(Arc::clone(&result));
+                }
+                state.history.push(result);
+            }
+        }
         state.usage.add(&run.usage());
         state.tool_usage.add(&run.tool_usage());
         if let Some(cost) = run.cost() {
@@ -531,6 +539,22 @@ impl Shared {
             active.cancel.cancel();
         }
     }
+}
+
+/// Results of the calls that a driver left behind: a call in the history has a result.
+fn unanswered(history: &History, now: Timestamp) -> Vec<Arc<Message>> {
+    let safe = without_open_calls(history, history.len());
+    let open = history.get(safe).and_then(|m| m.as_assistant());
+    let answered = history.len() - safe;
+    open.filter(|_| answered > 0)
+        .into_iter()
+        .flat_map(|m| m.tool_calls().skip(answered - 1))
+        .map(|call| {
+            let mut result = OpenCall::unknown(call.id.clone(), call.name.clone());
+            result.timestamp = now;
+            Arc::new(Message::ToolResult(result))
+        })
+        .collect()
 }
 
 fn broken(run: &Run) -> Outcome {

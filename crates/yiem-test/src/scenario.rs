@@ -9,17 +9,28 @@
 //!                                      tool-calls 2, tokens 100, wall 5s, retries 0, grace 1s
 //! tool echo echo                       tools: echo, slow 2s "x", deaf 60s "x", fails "x",
 //! tool a slow 2s "done" sequential     panics, never, terminates "x", updates 3 10ms
+//! tool b calls a {"n":1}               a tool that calls another one; `tool b agent` is an agent
 //! refuse a "not here"                  a hook that refuses a tool's calls
+//! ask a "May it?" 5s                   a hook that asks a person, for so long
+//! hook before-call hangs time 2        a hook that is slow 2s, fails "x", panics or hangs (each
+//!                                      time without `time`): transform-context, before-model,
+//!                                      before-call, after-call, stop-after-turn, next-turn, compact
+//! sink turnEnd hangs                   the same of a sink at events of a kind, or at each; of a
+//! journal fails "full" time 3          journal; of a required source with one tool `far`
+//! source server slow 2s
+//! want {"type":"integer"}              each `prompt:` asks for a value of that schema
 //! model: say "Hel" "lo"                replies: say, think, call NAME {…}, raw NAME "…", with
 //! model: call echo {"value":"x"}       & stop length, usage 10 5, after 2s, every 10ms, whole,
 //! model: fail server "gone"            fail KIND "x" 2s, break-off, hang, panic
 //! user: hi                             what the user does, one after another
+//! prompt: hi                           the same, waited for
 //! at 1s: steer "and Rome?"             after the user's line: steer, follow-up, abort, clear,
-//! at 2s: abort                         stop
+//! at 2s: abort                         stop, allow, deny "no", drop (what is waited for)
 //! continue:                            goes on from the history
 //! ```
 
 mod parse;
+mod place;
 mod play;
 
 use std::fmt;
@@ -53,6 +64,8 @@ pub struct Played {
     pub undelivered: Vec<std::sync::Arc<Message>>,
     /// What was sent, in order, and taken in by the agent.
     pub sent: Vec<String>,
+    /// How many runs nobody waits for any more, since their `prompt:` was dropped.
+    pub dropped: usize,
     /// What was wrong with requests.
     pub breaches: Vec<String>,
     /// Sentences about what could not be done, such as a `continue:` with nothing to go on from.

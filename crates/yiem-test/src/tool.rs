@@ -155,6 +155,18 @@ pub fn panicking(name: impl Into<String>) -> TestTool {
     })
 }
 
+/// Calls another tool of the agent and answers what that answered.
+pub fn calling(name: impl Into<String>, other: impl Into<String>, args: Value) -> TestTool {
+    let (other, args) = (other.into(), args.as_object().cloned().unwrap_or_default());
+    TestTool::new(name, move |_, context| {
+        let (other, args) = (other.clone(), args.clone());
+        async move {
+            let caller = context.caller().ok_or(ToolError::new("it may not call"))?;
+            caller.call_tool(&other, args).await
+        }
+    })
+}
+
 /// Never ends, whatever it is told.
 pub fn never(name: impl Into<String>) -> TestTool {
     TestTool::new(name, |_, _| std::future::pending())

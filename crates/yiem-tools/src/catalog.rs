@@ -6,11 +6,13 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use futures_util::FutureExt;
 use futures_util::future::join_all;
 use tokio::sync::watch;
-use yiem_core::{CancelToken, SourceError, Tool, ToolDefinition, ToolSource};
+use yiem_core::{CancelToken, LoadedTools, SourceError, Tool, ToolDefinition, ToolSource};
 
 mod builder;
 mod notice;
@@ -374,7 +376,14 @@ impl ToolCatalog {
 
     /// Lets the sources go, politely, all at once.
     pub async fn close(&self) {
-        join_all(self.0.slots.iter().map(|slot| slot.source.close())).await;
+        // One that panics has let go, too.
+        join_all(
+            self.0
+                .slots
+                .iter()
+                .map(|slot| AssertUnwindSafe(slot.source.close()).catch_unwind()),
+        )
+        .await;
     }
 
     pub(crate) fn downgrade(&self) -> std::sync::Weak<Shared> {
@@ -443,7 +452,7 @@ impl Shared {
         if known == Some(slot.source.generation()) {
             return Ok(());
         }
-        match slot.source.load(cancel).await {
+        match loaded(&*slot.source, cancel).await {
             Ok(loaded) => {
                 self.take(i, loaded);
                 Ok(())
@@ -459,7 +468,7 @@ impl Shared {
         }
     }
 
-    fn take(&self, i: usize, loaded: yiem_core::LoadedTools) {
+    fn take(&self, i: usize, loaded: LoadedTools) {
         let key = &self.slots[i].key;
         let (generation, warnings) = (loaded.generation, loaded.warnings.clone());
         let (known, limits) = {
@@ -673,4 +682,22 @@ impl State {
         }
         self.notices.push_back(notice);
     }
+}
+
+/// What a source has; one that panics has failed.
+async fn loaded(source: &dyn ToolSource, cancel: &CancelToken) -> Result<LoadedTools, SourceError> {
+    let done = AssertUnwindSafe(source.load(cancel)).catch_unwind().await;
+    done.unwrap_or_else(|panic| {
+        let said = panic
+            .downcast_ref::<&str>()
+            .map(|said| (*said).to_owned())
+            .or_else(|| panic.downcast_ref::<String>().cloned())
+            .unwrap_or_else(|| "it left no message".to_owned());
+        Err(SourceError {
+            source_name: source.name().to_owned(),
+            message: format!("it panicked while its tools were loaded: {said}"),
+            retryable: false,
+            cause: None,
+        })
+    })
 }

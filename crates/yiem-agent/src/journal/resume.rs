@@ -26,6 +26,19 @@ impl Session {
     }
 }
 
+impl OpenCall {
+    /// The result of a call whose outcome nobody knows.
+    pub(crate) fn unknown(id: ToolCallId, tool: String) -> ToolResultMessage {
+        ToolResultMessage {
+            tool_call_id: id,
+            tool_name: tool,
+            content: vec![Content::text(OUTCOME_UNKNOWN)],
+            is_error: true,
+            ..ToolResultMessage::default()
+        }
+    }
+}
+
 #[derive(Default)]
 struct Reader {
     history: History,
@@ -129,15 +142,10 @@ impl Reader {
     /// missing although something came after it is answered: its outcome is unknown.
     fn close_calls(&mut self) {
         for (id, name) in std::mem::take(&mut self.calls) {
-            let result = self.results.remove(&id).unwrap_or_else(|| {
-                Arc::new(Message::ToolResult(ToolResultMessage {
-                    tool_call_id: id,
-                    tool_name: name,
-                    content: vec![Content::text(OUTCOME_UNKNOWN)],
-                    is_error: true,
-                    ..ToolResultMessage::default()
-                }))
-            });
+            let result = self
+                .results
+                .remove(&id)
+                .unwrap_or_else(|| Arc::new(Message::ToolResult(OpenCall::unknown(id, name))));
             self.enter(result);
         }
         self.results.clear();

@@ -15,6 +15,7 @@ mod api;
 mod calls;
 mod events;
 mod failures;
+mod faults;
 mod hooks;
 mod invariants;
 #[cfg(unix)]
@@ -23,6 +24,7 @@ mod lifecycle;
 mod limits;
 mod memory;
 mod output;
+mod phases;
 mod property;
 mod queues;
 mod rewind;

@@ -42,11 +42,14 @@ const TOOLS: &[&str] = &[
     "tool up updates 3 200ms",
     "tool burst updates 90 0ms",
     "tool ends terminates \"the end\"",
+    "tool outer calls slow {}",
+    "tool deep calls outer {}",
+    "tool sub agent",
 ];
 
 const NAMES: &[&str] = &[
     "echo", "quick", "slow", "alone", "deaf", "never", "fails", "panics", "up", "burst", "ends",
-    "nope",
+    "nope", "outer", "deep", "sub",
 ];
 
 fn script(seed: u64) -> Vec<String> {
@@ -71,6 +74,43 @@ fn script(seed: u64) -> Vec<String> {
             lines.push(setting.to_owned());
         }
     }
+    for place in [
+        "hook transform-context",
+        "hook before-model",
+        "hook before-call",
+        "hook after-call",
+        "hook stop-after-turn",
+        "hook next-turn",
+        "hook compact",
+        "sink",
+        "sink turnEnd",
+        "sink toolExecutionStart",
+        "journal",
+        "source server",
+    ] {
+        if r.one_in(12) {
+            let does = r.pick(&[
+                "slow 300ms",
+                "slow 3s",
+                "fails \"broken\"",
+                "panics",
+                "hangs",
+            ]);
+            let time = 1 + r.below(5);
+            // A sink can only panic.
+            if !place.starts_with("sink") || !does.starts_with("fails") {
+                lines.push(format!("{place} {does} time {time}"));
+            }
+        }
+    }
+    for question in ["ask quick \"May it?\" 5s", "ask slow \"May it?\""] {
+        if r.one_in(6) {
+            lines.push(question.to_owned());
+        }
+    }
+    if r.one_in(8) {
+        lines.push("want {\"type\":\"integer\"}".to_owned());
+    }
     for _ in 0..r.below(9) {
         lines.push(model(r));
     }
@@ -78,15 +118,19 @@ fn script(seed: u64) -> Vec<String> {
         if n > 0 && r.one_in(4) {
             lines.push("continue:".to_owned());
         } else {
-            lines.push(format!("user: message {n}"));
+            let how = if r.one_in(4) { "prompt" } else { "user" };
+            lines.push(format!("{how}: message {n}"));
         }
         for m in 0..r.below(4) {
             let when = r.below(40) * 100;
-            let act = match r.below(8) {
+            let act = match r.below(12) {
                 0 | 1 => format!("steer \"steer {n}.{m}\""),
                 2 | 3 => format!("follow-up \"follow {n}.{m}\""),
                 4..=6 => "abort".to_owned(),
-                _ if r.one_in(3) => "stop".to_owned(),
+                7 if r.one_in(3) => "stop".to_owned(),
+                8 | 9 => "allow".to_owned(),
+                10 => "deny \"no\"".to_owned(),
+                11 => "drop".to_owned(),
                 _ => "clear".to_owned(),
             };
             lines.push(format!("at {when}ms: {act}"));
@@ -147,8 +191,10 @@ fn fault(lines: &[String]) -> Option<String> {
         .block_on(scenario.play())
         .unwrap_or_else(|e| panic!("{e}"));
     let mut fault = invariants::all(&played).err();
-    // A model that hangs is ended by nobody but an abort: the hour is the script's.
-    if !played.ended && lines.iter().any(|l| l.contains("hang")) {
+    // What hangs is ended by nobody but an abort, and so is a question that nobody answers: the
+    // hour is the script's.
+    let waits = |l: &String| l.contains("hang") || l.starts_with("ask slow");
+    if !played.ended && lines.iter().any(waits) {
         fault = None;
     }
     // The scenario's agent is gone: so is everything that it started.
@@ -195,7 +241,10 @@ fn soak_invariants_hold_over_random_scripts() {
     let (scripts, first) = (number("YIEM_CASES", 2_000), number("YIEM_SOAK_SEED", 0));
     std::panic::set_hook(Box::new(|info| {
         // Tools and models of the scripts panic on purpose.
-        if !info.to_string().contains("was told to panic") {
+        if !info
+            .payload_as_str()
+            .is_some_and(|said| said.ends_with("was told to panic"))
+        {
             eprintln!("{info}");
         }
     }));

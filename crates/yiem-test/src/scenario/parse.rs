@@ -1,11 +1,15 @@
 //! The words of a script.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use yiem_agent::{AgentConfig, QueueMode, SteeringPoint, TerminatePolicy, ToolExecution};
+use yiem_agent::{
+    AgentConfig, HookPoint, QueueMode, SteeringPoint, TerminatePolicy, ToolExecution,
+};
 use yiem_core::{ModelErrorKind, StopReason};
 
+use super::place::{Does, Place};
 use crate::model::Reply;
 use crate::tool::{self, TestTool};
 
@@ -35,10 +39,38 @@ pub(super) fn problem(problem: &str) -> ScriptError {
 /// A script, read.
 pub(super) struct Script {
     pub(super) config: AgentConfig,
-    pub(super) tools: Vec<TestTool>,
+    pub(super) tools: Vec<ScriptTool>,
     pub(super) refusals: Vec<(String, String, bool)>,
+    pub(super) questions: Vec<Asked>,
+    pub(super) places: Vec<(Where, Arc<Place>)>,
+    pub(super) wanted: Option<Value>,
     pub(super) replies: Vec<Reply>,
     pub(super) steps: Vec<UserStep>,
+}
+
+/// A tool of the script.
+pub(super) enum ScriptTool {
+    Own(TestTool),
+    /// An agent of the same model that has the tools before it.
+    Agent(String),
+}
+
+/// A question to a person about the calls of a tool.
+#[derive(Clone)]
+pub(super) struct Asked {
+    pub(super) tool: String,
+    pub(super) question: String,
+    pub(super) within: Option<Duration>,
+}
+
+/// Where something is done.
+pub(super) enum Where {
+    Hook(HookPoint),
+    /// A sink, at events of that kind alone.
+    Sink(Option<String>),
+    Journal,
+    /// A required source of that name, with one tool `far`.
+    Source(String),
 }
 
 /// What a user does, and what happens while the agent works on it.
@@ -49,6 +81,8 @@ pub(super) struct UserStep {
 
 pub(super) enum UserAct {
     Say(String),
+    /// The same, waited for.
+    Prompt(String),
     Continue,
 }
 
@@ -59,6 +93,10 @@ pub(super) enum Act {
     Abort,
     Clear,
     Stop,
+    /// Lets go of what is waited for.
+    Drop,
+    Allow,
+    Deny(String),
 }
 
 enum Token {
@@ -72,6 +110,9 @@ pub(super) fn parse(lines: &[String]) -> Result<Script, ScriptError> {
         config: AgentConfig::default(),
         tools: Vec::new(),
         refusals: Vec::new(),
+        questions: Vec::new(),
+        places: Vec::new(),
+        wanted: None,
         replies: Vec::new(),
         steps: Vec::new(),
     };
@@ -85,19 +126,16 @@ pub(super) fn parse(lines: &[String]) -> Result<Script, ScriptError> {
 }
 
 fn read_line(script: &mut Script, line: &str) -> Result<(), String> {
-    if let Some(text) = line.strip_prefix("user:") {
-        let what = UserAct::Say(text.trim().to_owned());
-        script.steps.push(UserStep {
-            what,
-            then: Vec::new(),
-        });
-        return Ok(());
-    }
-    if line == "continue:" {
-        script.steps.push(UserStep {
-            what: UserAct::Continue,
-            then: Vec::new(),
-        });
+    let what = if let Some(text) = line.strip_prefix("user:") {
+        Some(UserAct::Say(text.trim().to_owned()))
+    } else if let Some(text) = line.strip_prefix("prompt:") {
+        Some(UserAct::Prompt(text.trim().to_owned()))
+    } else {
+        (line == "continue:").then_some(UserAct::Continue)
+    };
+    if let Some(what) = what {
+        let then = Vec::new();
+        script.steps.push(UserStep { what, then });
         return Ok(());
     }
     if let Some(reply) = line.strip_prefix("model:") {
@@ -118,6 +156,42 @@ fn read_line(script: &mut Script, line: &str) -> Result<(), String> {
                 .push((name, reason, words.flag("terminate")));
             Ok(())
         }
+        "ask" => {
+            script.questions.push(Asked {
+                tool: words.word()?,
+                question: words.text()?,
+                within: words.next_word().map(|w| duration(&w)).transpose()?,
+            });
+            Ok(())
+        }
+        "hook" => {
+            let point = point(&words.word()?)?;
+            let place = place_of(&mut words)?;
+            script.places.push((Where::Hook(point), place));
+            Ok(())
+        }
+        "sink" => {
+            let is_event = |w: &str| !["slow", "panics", "hangs"].contains(&w);
+            let event = words.next_word_if(is_event);
+            let place = place_of(&mut words)?;
+            script.places.push((Where::Sink(event), place));
+            Ok(())
+        }
+        "journal" => {
+            let place = place_of(&mut words)?;
+            script.places.push((Where::Journal, place));
+            Ok(())
+        }
+        "source" => {
+            let name = words.word()?;
+            let place = place_of(&mut words)?;
+            script.places.push((Where::Source(name), place));
+            Ok(())
+        }
+        "want" => {
+            script.wanted = Some(words.json()?);
+            Ok(())
+        }
         "at" => {
             let when = words.word()?;
             let when = duration(when.trim_end_matches(':'))?;
@@ -127,6 +201,9 @@ fn read_line(script: &mut Script, line: &str) -> Result<(), String> {
                 "abort" => Act::Abort,
                 "clear" => Act::Clear,
                 "stop" => Act::Stop,
+                "drop" => Act::Drop,
+                "allow" => Act::Allow,
+                "deny" => Act::Deny(words.text()?),
                 other => return Err(format!("nobody can {other}")),
             };
             let step = script
@@ -138,6 +215,35 @@ fn read_line(script: &mut Script, line: &str) -> Result<(), String> {
         }
         other => Err(format!("no line begins with {other}")),
     }
+}
+
+fn point(word: &str) -> Result<HookPoint, String> {
+    Ok(match word {
+        "transform-context" => HookPoint::TransformContext,
+        "before-model" => HookPoint::BeforeModelCall,
+        "before-call" => HookPoint::BeforeToolCall,
+        "after-call" => HookPoint::AfterToolCall,
+        "stop-after-turn" => HookPoint::ShouldStopAfterTurn,
+        "next-turn" => HookPoint::PrepareNextTurn,
+        "compact" => HookPoint::Compact,
+        other => return Err(format!("no hook is asked at {other}")),
+    })
+}
+
+fn place_of(words: &mut Words) -> Result<Arc<Place>, String> {
+    let does = match words.word()?.as_str() {
+        "slow" => Does::Slow(duration(&words.word()?)?),
+        "fails" => Does::Fails(words.text()?),
+        "panics" => Does::Panics,
+        "hangs" => Does::Hangs,
+        other => return Err(format!("it cannot {other}")),
+    };
+    let time = if words.flag("time") {
+        Some(words.number()?)
+    } else {
+        None
+    };
+    Ok(Arc::new(Place::new(does, time)))
 }
 
 fn setting(config: &mut AgentConfig, words: &mut Words) -> Result<(), String> {
@@ -174,8 +280,11 @@ fn mode(word: &str) -> QueueMode {
     }
 }
 
-fn tool_of(words: &mut Words) -> Result<TestTool, String> {
+fn tool_of(words: &mut Words) -> Result<ScriptTool, String> {
     let name = words.word()?;
+    if words.flag("agent") {
+        return Ok(ScriptTool::Agent(name));
+    }
     let made = match words.word()?.as_str() {
         "echo" => tool::echo().define(|d| d.name.clone_from(&name)),
         "slow" => tool::slow(name, duration(&words.word()?)?, words.text()?),
@@ -184,14 +293,15 @@ fn tool_of(words: &mut Words) -> Result<TestTool, String> {
         "panics" => tool::panicking(name),
         "never" => tool::never(name),
         "terminates" => tool::terminating(name, words.text()?),
+        "calls" => tool::calling(name, words.word()?, words.json()?),
         "updates" => tool::updating(name, words.number()?, duration(&words.word()?)?),
         other => return Err(format!("no tool can {other}")),
     };
-    Ok(if words.flag("sequential") {
+    Ok(ScriptTool::Own(if words.flag("sequential") {
         made.sequential()
     } else {
         made
-    })
+    }))
 }
 
 fn reply_of(text: &str) -> Result<Reply, String> {
