@@ -7,5 +7,6 @@ mod gateway_asks;
 mod mcp_client;
 mod mcp_faults;
 mod mcp_leaks;
+mod mcp_odd;
 mod mcp_transports;
 mod tool_source;

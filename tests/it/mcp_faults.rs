@@ -14,16 +14,16 @@ pub(crate) fn process(script: &FakeMcpServer) -> McpServer {
 }
 
 /// What became of one call in an agent run.
-struct Called {
-    text: String,
-    is_error: bool,
+pub(crate) struct Called {
+    pub(crate) text: String,
+    pub(crate) is_error: bool,
     details: Value,
     model: ScriptedModel,
     events: Vec<AgentEvent>,
 }
 
 /// Runs an agent that calls the tool `t` once and then says "done", with a deadline for it all.
-async fn run(server: McpServer) -> Called {
+pub(crate) async fn run(server: McpServer) -> Called {
     run_calling(server, "t", json!({})).await
 }
 

@@ -11,7 +11,7 @@ use yiem::{
     SystemEnv, Tool, ToolContext, ToolDefinition, ToolError, ToolOutput, ValidArgs, async_trait,
 };
 use yiem_test::conformance::{tool_source, transport};
-use yiem_test::server::{Act, FakeHttpServer, FakeMcpServer};
+use yiem_test::server::{Act, FakeHttpServer, FakeMcpServer, FakeSseServer};
 
 fn script() -> FakeMcpServer {
     FakeMcpServer::legacy()
@@ -75,9 +75,20 @@ async fn http() {
 }
 
 #[tokio::test]
+async fn the_older_http_with_its_stream_of_events() {
+    let server = FakeSseServer::start(script()).await;
+    let config = HttpConfig::new(server.url()).old_sse();
+    transport::run(&HttpTransport::new(config, SystemEnv::shared()).unwrap()).await;
+}
+
+#[tokio::test]
 async fn servers_as_sources() {
     let http = FakeHttpServer::start(FakeMcpServer::modern().tool("echo")).await;
+    let old = FakeSseServer::start(script()).await;
     for server in [
+        // By way of a refusal of the newer transport.
+        McpServer::http(old.url()),
+        McpServer::http(old.url()).old_sse(),
         McpServer::in_process(tool_server()),
         process(&script()),
         McpServer::http(http.url()),

@@ -2,9 +2,11 @@
 
 mod auth;
 mod broker;
+mod command;
 mod faults;
 mod gateway;
 mod seeds;
+mod transport;
 
 use serde_json::{Value, json};
 use std::time::Duration;

@@ -195,18 +195,21 @@ impl HttpTransport {
             .inbox
             .clone()
             .unwrap_or_else(Inbox::nowhere);
-        let (old, reading) = match OldSse::connect(Arc::clone(&self.shared), inbox).await {
-            Ok(connected) => connected,
-            Err(error) => {
-                return Err(refused.with_note(format!(
-                    "nor does it speak the older HTTP+SSE: {}",
-                    error.kind()
-                )));
-            }
-        };
+        match self.open_old(inbox).await {
+            Ok(old) => old.exchange(exchange).await,
+            Err(error) => Err(refused.with_note(format!(
+                "nor does it speak the older HTTP+SSE: {}",
+                error.kind()
+            ))),
+        }
+    }
+
+    /// Opens the stream of the older transport.
+    async fn open_old(&self, inbox: Inbox) -> Result<Arc<OldSse>, McpError> {
+        let (old, reading) = OldSse::connect(Arc::clone(&self.shared), inbox).await?;
         self.spawn(reading);
         self.shared.state().old = Some(Arc::clone(&old));
-        old.exchange(exchange).await
+        Ok(old)
     }
 }
 
@@ -307,9 +310,12 @@ impl Transport for HttpTransport {
             .unwrap_or_else(PoisonError::into_inner)
             .abort_all();
         *self.shared.state() = State {
-            inbox: Some(inbox),
+            inbox: Some(inbox.clone()),
             ..State::default()
         };
+        if self.old_sse {
+            self.open_old(inbox).await?;
+        }
         Ok(())
     }
 
@@ -317,12 +323,10 @@ impl Transport for HttpTransport {
         if let Some(old) = self.shared.old() {
             return old.exchange(exchange).await;
         }
-        let opens = &*exchange.method == method::INITIALIZE;
-        if self.old_sse && opens {
-            return self
-                .fall_back(McpError::unreachable("no stream of events"), exchange)
-                .await;
+        if self.old_sse {
+            return Err(McpError::not_sent("the server's stream is not open"));
         }
+        let opens = &*exchange.method == method::INITIALIZE;
         let again = opens.then(|| exchange.clone());
         match (self.shared.exchange(exchange).await, again) {
             (Err(error), Some(exchange))

@@ -213,6 +213,10 @@ impl Transport for StdioTransport {
         link.write(response.body()).await
     }
 
+    fn trouble(&self, _: &str, _: std::time::Duration) -> Option<String> {
+        self.running().ok()?.link().stray_note()
+    }
+
     async fn close(&self) {
         let running = self
             .running

@@ -1,6 +1,7 @@
 //! A fake server behind an HTTP address on loopback, written byte by byte.
 
 use super::script::{Act, FakeMcpServer, Play, argument_text, fill, reply, text_result};
+use base64::Engine as _;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -65,9 +66,9 @@ impl FakeHttpServer {
     }
 }
 
-struct Head {
-    verb: String,
-    path: String,
+pub(super) struct Head {
+    pub(super) verb: String,
+    pub(super) path: String,
     headers: HashMap<String, String>,
 }
 
@@ -108,7 +109,10 @@ fn is_default(acts: &[Act]) -> bool {
     matches!(acts, [Act::Raw(text)] if text.contains("-32601"))
 }
 
-async fn read_request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<(Head, Vec<u8>)> {
+pub(super) async fn read_request(
+    stream: &mut TcpStream,
+    buffer: &mut Vec<u8>,
+) -> Option<(Head, Vec<u8>)> {
     let end = loop {
         if let Some(at) = buffer.windows(4).position(|window| window == b"\r\n\r\n") {
             break at;
@@ -183,7 +187,28 @@ async fn answer(stream: &mut TcpStream, acts: &[Act], message: &Value, seen: &[V
                 return false;
             }
             Act::Exit(_) | Act::Kill | Act::CloseOutput => return false,
-            Act::Stderr(_) | Act::Bytes(_) | Act::Ask(_) => continue,
+            Act::Bytes(encoded) => {
+                // As they are, head included.
+                open = false;
+                let bytes = base64::engine::general_purpose::STANDARD
+                    .decode(encoded)
+                    .unwrap_or_default();
+                if stream.write_all(&bytes).await.is_err() {
+                    return false;
+                }
+                continue;
+            }
+            Act::Drip(text, millis) => {
+                open = false;
+                for byte in fill(text, message).bytes() {
+                    if stream.write_all(&[byte]).await.is_err() {
+                        return false;
+                    }
+                    tokio::time::sleep(Duration::from_millis(*millis)).await;
+                }
+                continue;
+            }
+            Act::Stderr(_) | Act::Ask(_) => continue,
         };
         if stream.write_all(text.as_bytes()).await.is_err() {
             return false;

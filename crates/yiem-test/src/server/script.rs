@@ -1,5 +1,6 @@
 //! The script of a fake server: requests → acts.
 
+use base64::Engine as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -56,8 +57,10 @@ pub enum Act {
     Raw(String),
     /// Writes this text many times.
     Flood(usize, String),
-    /// Writes these bytes, in base64, as they are.
+    /// Writes these bytes, in base64, as they are; over HTTP head included, and the connection is closed.
     Bytes(String),
+    /// Writes this text as it is, a byte at a time with so many milliseconds in between.
+    Drip(String, u64),
     /// Writes a result whose text is this many bytes long.
     Huge(usize),
     /// Writes to standard error (pipe).
@@ -93,6 +96,11 @@ impl Act {
     /// Answers a call with one text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Reply(json!({"content": [{"type": "text", "text": text.into()}]}))
+    }
+
+    /// Writes these bytes as they are; see [`Act::Bytes`].
+    pub fn bytes(bytes: impl AsRef<[u8]>) -> Self {
+        Self::Bytes(base64::engine::general_purpose::STANDARD.encode(bytes))
     }
 
     /// Answers with an event stream of these data (HTTP).

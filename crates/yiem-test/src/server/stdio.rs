@@ -67,6 +67,12 @@ impl Server {
                     .unwrap_or_default();
                 self.write(&bytes);
             }
+            Act::Drip(text, millis) => {
+                for byte in fill(text, message).bytes() {
+                    self.write(&[byte]);
+                    std::thread::sleep(Duration::from_millis(*millis));
+                }
+            }
             Act::Huge(size) => self.line(&reply(message, &text_result(&"x".repeat(*size)))),
             Act::Stderr(text) => {
                 let _ = writeln!(std::io::stderr(), "{text}");
