@@ -8,5 +8,6 @@ mod mcp_client;
 mod mcp_faults;
 mod mcp_leaks;
 mod mcp_odd;
+mod mcp_rmcp;
 mod mcp_transports;
 mod tool_source;
