@@ -266,9 +266,11 @@ pub enum Limit {
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Turns { max } => write!(f, "a run may take {max} turns at most"),
+            Self::Turns { max } => {
+                write!(f, "a run may take {} at most", times(*max, "turn"))
+            }
             Self::ToolCalls { max } => {
-                write!(f, "a run may make {max} tool calls at most")
+                write!(f, "a run may make {} at most", times(*max, "tool call"))
             }
             Self::Tokens { max, used } => {
                 write!(f, "{used} tokens are used, a run may use {max}")
@@ -289,12 +291,19 @@ impl fmt::Display for Limit {
                     max.as_secs_f64()
                 )
             }
-            Self::IdenticalCalls { tool, times } => {
+            Self::IdenticalCalls { tool, times: count } => {
                 write!(
                     f,
-                    "the tool {tool} was called {times} times with the same arguments"
+                    "the tool {tool} was called {} with the same arguments",
+                    times(*count, "time")
                 )
             }
         }
     }
+}
+
+/// So many of a thing, in words.
+fn times(count: u32, thing: &str) -> String {
+    let s = if count == 1 { "" } else { "s" };
+    format!("{count} {thing}{s}")
 }

@@ -10,6 +10,7 @@ pub mod cancel;
 pub mod content;
 pub mod env;
 pub mod error;
+pub mod growing;
 pub mod history;
 pub mod id;
 pub mod json;
@@ -32,6 +33,7 @@ pub use content::{
 pub use env::SystemEnv;
 pub use env::{BoxFuture, Env, IdKind, Timestamp, TimestampError};
 pub use error::{BoxError, Error, Result};
+pub use growing::growing_arguments;
 pub use history::{History, Memo};
 pub use id::{RunId, SessionId, ToolCallId};
 pub use json::{Extra, JsonObject};

@@ -6,9 +6,11 @@
 //! ```text
 //! set sequential                       settings: sequential, terminate all, steering
 //! set turns 3                          one-at-a-time, follow-ups all, interrupt, max-parallel 3,
-//!                                      tool-calls 2, tokens 100, wall 5s, retries 0, grace 1s
+//!                                      tool-calls 2, tokens 100, session-tokens 100, wall 5s,
+//!                                      identical 3 6, retries 0, repairs 2, grace 1s
 //! tool echo echo                       tools: echo, slow 2s "x", deaf 60s "x", fails "x",
-//! tool a slow 2s "done" sequential     panics, never, terminates "x", updates 3 10ms
+//! tool a slow 2s "done" sequential     panics, never, terminates "x", updates 3 10ms; `asks` at
+//!                                      the end: it needs approval
 //! tool b calls a {"n":1}               a tool that calls another one; `tool b agent` is an agent
 //! refuse a "not here"                  a hook that refuses a tool's calls
 //! ask a "May it?" 5s                   a hook that asks a person, for so long
@@ -25,7 +27,7 @@
 //! user: hi                             what the user does, one after another
 //! prompt: hi                           the same, waited for
 //! at 1s: steer "and Rome?"             after the user's line: steer, follow-up, abort, clear,
-//! at 2s: abort                         stop, allow, deny "no", drop (what is waited for)
+//! at 2s: abort                         stop, allow, allow {…}, deny "no", drop (what is waited for)
 //! continue:                            goes on from the history
 //! ```
 

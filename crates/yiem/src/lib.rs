@@ -75,7 +75,7 @@ pub use yiem_core::{
     SourceError, StopReason, Structured, SystemEnv, TextContent, Timestamp, TimestampError, Tool,
     ToolArguments, ToolCall, ToolCallId, ToolCaller, ToolChoice, ToolContext, ToolDefinition,
     ToolError, ToolErrorKind, ToolLimits, ToolOutput, ToolResultMessage, ToolSource, Usage,
-    UserMessage, ValidArgs, async_trait, model_fn,
+    UserMessage, ValidArgs, async_trait, growing_arguments, model_fn,
 };
 
 #[cfg(feature = "macros")]

@@ -100,7 +100,7 @@ impl Run {
                 .get_or_insert(EndReason::Limit(Limit::ToolCalls { max }));
             return Some((
                 RejectReason::Limit,
-                format!("Not executed: a run may make {max} tool calls at most."),
+                format!("Not executed: {}.", Limit::ToolCalls { max }),
             ));
         }
         let (warn, stop) = (limits.identical_calls_warn, limits.identical_calls_stop);

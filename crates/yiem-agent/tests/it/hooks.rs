@@ -548,61 +548,6 @@ async fn a_person_is_asked_and_answers_from_another_task() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_times_out_as_a_no() {
-    let events = Events::new();
-    let agent = asking(Some(Duration::from_secs(30)))
-        .listener(events.listener())
-        .build()
-        .unwrap();
-    within(agent.prompt("hi")).await.unwrap();
-    expect![[r#"
-        approvalRequested call_1 echo "May it?"
-        approvalResolved call_1 timedOut
-        toolCallRejected call_1 blocked "Nobody allowed this call in time, so it was not run."
-        toolExecutionStart call_2 echo {"value":"y"}
-        toolExecutionEnd call_2 ok "y"
-    "#]]
-    .assert_eq(&tool_lines(&events));
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_abort_ends_the_wait_for_a_person() {
-    let events = Events::new();
-    let agent = asking(None).listener(events.listener()).build().unwrap();
-    agent.run("hi").unwrap();
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(agent.pending_approvals().len(), 1);
-    let before = tokio::time::Instant::now();
-    agent.abort();
-    within(agent.take_response()).await.unwrap();
-    assert_eq!(before.elapsed(), Duration::ZERO);
-    assert_eq!(agent.pending_approvals(), []);
-    expect![[r#"
-        approvalRequested call_1 echo "May it?"
-        approvalResolved call_1 aborted
-        toolCallRejected call_1 aborted "Not executed: the run was aborted before this call began."
-        toolCallRejected call_2 aborted "Not executed: the run was aborted before this call began."
-    "#]]
-    .assert_eq(&tool_lines(&events));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_tool_that_needs_approval_asks_by_itself() {
-    let model = ScriptedModel::new([call_echo("x"), Reply::say("done")]);
-    let agent = Agent::builder(model)
-        .env(PausedEnv::shared())
-        .tool(tool::echo().define(|d| d.needs_approval = true))
-        .build()
-        .unwrap();
-    agent.run("hi").unwrap();
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    let open = agent.pending_approvals();
-    assert_eq!(open.len(), 1);
-    assert!(agent.answer(&open[0].id, ApprovalAnswer::Allow));
-    assert_eq!(within(agent.take_response()).await.unwrap().text(), "done");
-}
-
-#[tokio::test(start_paused = true)]
 async fn abort_in_a_hanging_hook_ends_at_once_and_in_an_after_hook_after_the_grace_period() {
     let hang = || async { std::future::pending().await };
     for (at, wait) in [

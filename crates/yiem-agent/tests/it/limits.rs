@@ -119,7 +119,7 @@ continue:
               messageStart toolResult
               messageEnd toolResult call_1 ok "1"
             turnEnd 1, 1 result
-            agentEnd limit: a run may take 1 turns at most
+            agentEnd limit: a run may take 1 turn at most
             agentStart
             turnStart 1
               messageStart assistant
@@ -127,7 +127,7 @@ continue:
               messageEnd assistant "done" [end_turn]
             turnEnd 1
             agentEnd completed
-            outcome limit (a run may take 1 turns at most) ""
+            outcome limit (a run may take 1 turn at most) ""
             outcome completed "done"
             history u a t a
             model asked 2 times
@@ -387,8 +387,8 @@ at 1s: steer "one"
               messageStart toolResult
               messageEnd toolResult call_1 ok "A"
             turnEnd 1, 1 result
-            agentEnd limit: a run may take 1 turns at most
-            outcome limit (a run may take 1 turns at most) ""
+            agentEnd limit: a run may take 1 turn at most
+            outcome limit (a run may take 1 turn at most) ""
             history u a t
             model asked 1 times
             left over: user "one"

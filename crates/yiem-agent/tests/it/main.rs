@@ -12,7 +12,11 @@
 mod abort;
 mod alone;
 mod api;
+mod approvals;
+mod arguments;
+mod batches;
 mod calls;
+mod edges;
 mod events;
 mod failures;
 mod faults;
@@ -20,6 +24,7 @@ mod hooks;
 mod invariants;
 #[cfg(unix)]
 mod killed;
+mod known;
 mod lifecycle;
 mod limits;
 mod memory;
@@ -30,6 +35,7 @@ mod queues;
 mod rewind;
 mod session_file;
 mod sessions;
+mod termination;
 mod traces;
 mod turns;
 
@@ -43,6 +49,22 @@ static MEMORY: cap::Cap<std::alloc::System> = cap::Cap::new(std::alloc::System, 
 /// Plays a script through the public agent on a paused clock and compares what came of it.
 fn check(script: &str, expected: Expect) {
     expected.assert_eq(&play(script));
+}
+
+/// The same, of calls and turns alone: what is said is left out.
+fn check_calls(script: &str, expected: Expect) {
+    const SAID: [&str; 6] = [
+        "agentStart",
+        "turnStart",
+        "  messageStart",
+        "  messageUpdate",
+        "  messageEnd user",
+        "  messageEnd assistant",
+    ];
+    let transcript = play(script);
+    let lines = transcript.lines();
+    let told = lines.filter(|line| !SAID.iter().any(|said| line.starts_with(said)));
+    expected.assert_eq(&told.map(|line| format!("{line}\n")).collect::<String>());
 }
 
 fn play(script: &str) -> String {

@@ -95,7 +95,8 @@ pub(super) enum Act {
     Stop,
     /// Lets go of what is waited for.
     Drop,
-    Allow,
+    /// Says yes, with these arguments if any.
+    Allow(Option<Value>),
     Deny(String),
 }
 
@@ -202,7 +203,7 @@ fn read_line(script: &mut Script, line: &str) -> Result<(), String> {
                 "clear" => Act::Clear,
                 "stop" => Act::Stop,
                 "drop" => Act::Drop,
-                "allow" => Act::Allow,
+                "allow" => Act::Allow(words.next_json()),
                 "deny" => Act::Deny(words.text()?),
                 other => return Err(format!("nobody can {other}")),
             };
@@ -262,6 +263,13 @@ fn setting(config: &mut AgentConfig, words: &mut Words) -> Result<(), String> {
         "turns" => config.limits.turns = words.number()?,
         "tool-calls" => config.limits.tool_calls = Some(words.number()?),
         "tokens" => config.limits.tokens = Some(words.number()?),
+        "session-tokens" => config.limits.session_tokens = Some(words.number()?),
+        "repairs" => config.output_repairs = words.number()?,
+        "identical" => {
+            let limits = &mut config.limits;
+            limits.identical_calls_warn = words.number()?;
+            limits.identical_calls_stop = words.number()?;
+        }
         "wall" => config.limits.wall_time = Some(duration(&words.word()?)?),
         "retries" => config.retry.retries = words.number()?,
         "grace" => config.grace = duration(&words.word()?)?,
@@ -297,11 +305,13 @@ fn tool_of(words: &mut Words) -> Result<ScriptTool, String> {
         "updates" => tool::updating(name, words.number()?, duration(&words.word()?)?),
         other => return Err(format!("no tool can {other}")),
     };
-    Ok(ScriptTool::Own(if words.flag("sequential") {
+    let made = if words.flag("sequential") {
         made.sequential()
     } else {
         made
-    }))
+    };
+    let asks = words.flag("asks");
+    Ok(ScriptTool::Own(made.define(|d| d.needs_approval = asks)))
 }
 
 fn reply_of(text: &str) -> Result<Reply, String> {
@@ -434,11 +444,16 @@ impl Words {
             .ok_or("a text in quotes is missing".to_owned())
     }
 
-    fn json(&mut self) -> Result<Value, String> {
-        match self.0.next_if(|t| matches!(t, Token::Json(_))) {
-            Some(Token::Json(value)) => Ok(value),
-            _ => Err("a JSON object is missing".to_owned()),
+    fn next_json(&mut self) -> Option<Value> {
+        match self.0.next_if(|t| matches!(t, Token::Json(_)))? {
+            Token::Json(value) => Some(value),
+            _ => None,
         }
+    }
+
+    fn json(&mut self) -> Result<Value, String> {
+        self.next_json()
+            .ok_or("a JSON object is missing".to_owned())
     }
 
     fn number<N: std::str::FromStr>(&mut self) -> Result<N, String> {

@@ -230,8 +230,10 @@ async fn do_act(agent: &Agent, act: Act, waited: &mut Option<Waited>, played: &m
             played.dropped += usize::from(waited.take().is_some());
             Ok(None)
         }
-        Act::Allow => {
-            answer(agent, ApprovalAnswer::Allow, played);
+        Act::Allow(args) => {
+            let with = args.and_then(|args| args.as_object().cloned());
+            let yes = with.map_or(ApprovalAnswer::Allow, ApprovalAnswer::AllowWith);
+            answer(agent, yes, played);
             Ok(None)
         }
         Act::Deny(reason) => {

@@ -1,0 +1,448 @@
+//! Questions to a person (R-9): asked, answered, not answered, given up.
+
+use expect_test::expect;
+
+use crate::check_calls;
+
+#[test]
+fn a_call_that_was_allowed_runs() {
+    check_calls(
+        r#"
+ask echo "May it?"
+tool echo echo
+model: call echo {"value":"x"}
+model: say "done"
+user: hi
+at 1s: allow
+"#,
+        expect![[r#"
+              approvalRequested call_1 echo "May it?"
+              approvalResolved call_1 allowed
+              toolExecutionStart call_1 echo {"value":"x"}
+              toolExecutionEnd call_1 ok "x"
+              messageEnd toolResult call_1 ok "x"
+            turnEnd 1, 1 result
+            turnEnd 2
+            agentEnd completed
+            outcome completed "done"
+            history u a t a
+            model asked 2 times
+        "#]],
+    );
+}
+
+#[test]
+fn a_call_that_was_denied_is_told_why() {
+    check_calls(
+        r#"
+ask echo "May it?"
+tool echo echo
+model: call echo {"value":"x"}
+model: say "done"
+user: hi
+at 1s: deny "rather not"
+"#,
+        expect![[r#"
+              approvalRequested call_1 echo "May it?"
+              approvalResolved call_1 denied "rather not"
+              toolCallRejected call_1 blocked "rather not"
+              messageEnd toolResult call_1 error "rather not"
+            turnEnd 1, 1 result
+            turnEnd 2
+            agentEnd completed
+            outcome completed "done"
+            history u a t! a
+            model asked 2 times
+        "#]],
+    );
+}
+
+#[test]
+fn a_denial_without_words_says_that_the_user_refused() {
+    check_calls(
+        r#"
+ask echo "May it?"
+tool echo echo
+model: call echo {"value":"x"}
+model: say "done"
+user: hi
+at 1s: deny ""
+"#,
+        expect![[r#"
+              approvalRequested call_1 echo "May it?"
+              approvalResolved call_1 denied ""
+              toolCallRejected call_1 blocked "The user refused this call."
+              messageEnd toolResult call_1 error "The user refused this call."
+            turnEnd 1, 1 result
+            turnEnd 2
+            agentEnd completed
+            outcome completed "done"
+            history u a t! a
+            model asked 2 times
+        "#]],
+    );
+}
+
+#[test]
+fn arguments_of_a_person_are_those_that_run() {
+    check_calls(
+        r#"
+ask echo "May it?"
+tool echo echo
+model: call echo {"value":"x"}
+model: say "done"
+user: hi
+at 1s: allow {"value":"z"}
+"#,
+        expect![[r#"
+              approvalRequested call_1 echo "May it?"
+              approvalResolved call_1 allowedWithChanges
+              toolExecutionStart call_1 echo {"value":"z"}
+              toolExecutionEnd call_1 ok "z"
+              messageEnd toolResult call_1 ok "z"
+            turnEnd 1, 1 result
+            turnEnd 2
+            agentEnd completed
+            outcome completed "done"
+            history u a t a
+            model asked 2 times
+        "#]],
+    );
+}
+
+#[test]
+fn arguments_of_a_person_are_validated_too() {
+    check_calls(
+        r#"
+ask echo "May it?"
+tool echo echo
+model: call echo {"value":"x"}
+model: say "done"
+user: hi
+at 1s: allow {"other":"z"}
+"#,
+        expect![[r#"
+              approvalRequested call_1 echo "May it?"
+              approvalResolved call_1 allowedWithChanges
+              toolCallRejected call_1 invalidArguments "Missing required arguments: value"
+              messageEnd toolResult call_1 error "Missing required arguments: value"
+            turnEnd 1, 1 result
+            turnEnd 2
+            agentEnd completed
+            outcome completed "done"
+            history u a t! a
+            model asked 2 times
+        "#]],
+    );
+}
+
+#[test]
+fn a_question_times_out_as_a_no() {
+    check_calls(
+        r#"
+ask echo "May it?" 30s
+tool echo echo
+model: call echo {"value":"x"}
+model: say "done"
+user: hi
+"#,
+        expect![[r#"
+              approvalRequested call_1 echo "May it?"
+              approvalResolved call_1 timedOut
+              toolCallRejected call_1 blocked "Nobody allowed this call in time, so it was not run."
+              messageEnd toolResult call_1 error "Nobody allowed this call in time, so it was not run."
+            turnEnd 1, 1 result
+            turnEnd 2
+            agentEnd completed
+            outcome completed "done"
+            history u a t! a
+            model asked 2 times
+        "#]],
+    );
+}
+
+#[test]
+fn an_answer_after_the_time_is_none() {
+    check_calls(
+        r#"
+ask echo "May it?" 3s
+tool echo echo
+model: call echo {"value":"x"}
+model: say "done" & after 5s
+user: hi
+at 4s: allow
+"#,
+        expect![[r#"
+              approvalRequested call_1 echo "May it?"
+              approvalResolved call_1 timedOut
+              toolCallRejected call_1 blocked "Nobody allowed this call in time, so it was not run."
+              messageEnd toolResult call_1 error "Nobody allowed this call in time, so it was not run."
+            turnEnd 1, 1 result
+            turnEnd 2
+            agentEnd completed
+            outcome completed "done"
+            refused: no question is open
+            history u a t! a
+            model asked 2 times
+        "#]],
+    );
+}
+
+#[test]
+fn an_abort_ends_the_wait_for_a_person() {
+    check_calls(
+        r#"
+ask slow "May it?"
+tool slow slow 1s "done"
+tool echo echo
+model: call slow {} & call echo {"value":"y"}
+user: hi
+at 1s: abort
+at 2s: allow
+"#,
+        expect![[r#"
+              approvalRequested call_1 slow "May it?"
+              approvalResolved call_1 aborted
+              toolCallRejected call_1 aborted "Not executed: the run was aborted before this call began."
+              toolCallRejected call_2 aborted "Not executed: the run was aborted before this call began."
+              messageEnd toolResult call_1 error "Not executed: the run was aborted before this call began."
+              messageEnd toolResult call_2 error "Not executed: the run was aborted before this call began."
+            turnEnd 1, 2 results
+            agentEnd aborted
+            outcome aborted ""
+            refused: no question is open
+            history u a t! t!
+            model asked 1 times
+        "#]],
+    );
+}
+
+#[test]
+fn the_calls_of_a_batch_are_asked_about_one_after_another_and_then_run_at_once() {
+    check_calls(
+        r#"
+ask slow "May it?"
+tool slow slow 2s "done"
+tool echo echo
+model: call slow {"n":1} & call echo {"value":"y"} & call slow {"n":3}
+model: say "done"
+user: hi
+at 1s: allow
+at 2s: deny "not twice"
+"#,
+        expect![[r#"
+              approvalRequested call_1 slow "May it?"
+              approvalResolved call_1 allowed
+              approvalRequested call_3 slow "May it?"
+              approvalResolved call_3 denied "not twice"
+              toolCallRejected call_3 blocked "not twice"
+              toolExecutionStart call_1 slow {"n":1}
+              toolExecutionStart call_2 echo {"value":"y"}
+              toolExecutionEnd call_2 ok "y"
+              toolExecutionEnd call_1 ok "done"
+              messageEnd toolResult call_1 ok "done"
+              messageEnd toolResult call_2 ok "y"
+              messageEnd toolResult call_3 error "not twice"
+            turnEnd 1, 3 results
+            turnEnd 2
+            agentEnd completed
+            outcome completed "done"
+            history u a t t t! a
+            model asked 2 times
+        "#]],
+    );
+}
+
+#[test]
+fn in_a_sequential_batch_each_is_asked_about_when_it_is_its_turn() {
+    check_calls(
+        r#"
+set sequential
+ask slow "May it?"
+tool slow slow 2s "done"
+model: call slow {"n":1} & call slow {"n":2}
+model: say "done"
+user: hi
+at 1s: allow
+at 4s: allow
+"#,
+        expect![[r#"
+              approvalRequested call_1 slow "May it?"
+              approvalResolved call_1 allowed
+              toolExecutionStart call_1 slow {"n":1}
+              toolExecutionEnd call_1 ok "done"
+              approvalRequested call_2 slow "May it?"
+              approvalResolved call_2 allowed
+              toolExecutionStart call_2 slow {"n":2}
+              toolExecutionEnd call_2 ok "done"
+              messageEnd toolResult call_1 ok "done"
+              messageEnd toolResult call_2 ok "done"
+            turnEnd 1, 2 results
+            turnEnd 2
+            agentEnd completed
+            outcome completed "done"
+            history u a t t a
+            model asked 2 times
+        "#]],
+    );
+}
+
+#[test]
+fn a_tool_that_needs_approval_asks_by_itself() {
+    check_calls(
+        r#"
+tool echo echo asks
+model: call echo {"value":"x"}
+model: say "done"
+user: hi
+at 1s: allow
+"#,
+        expect![[r#"
+              approvalRequested call_1 echo "May the tool echo run?"
+              approvalResolved call_1 allowed
+              toolExecutionStart call_1 echo {"value":"x"}
+              toolExecutionEnd call_1 ok "x"
+              messageEnd toolResult call_1 ok "x"
+            turnEnd 1, 1 result
+            turnEnd 2
+            agentEnd completed
+            outcome completed "done"
+            history u a t a
+            model asked 2 times
+        "#]],
+    );
+}
+
+#[test]
+fn a_tool_that_needs_approval_is_asked_about_once_when_a_hook_asks_too() {
+    check_calls(
+        r#"
+ask echo "May it?"
+tool echo echo asks
+model: call echo {"value":"x"}
+model: say "done"
+user: hi
+at 1s: allow
+"#,
+        expect![[r#"
+              approvalRequested call_1 echo "May it?"
+              approvalResolved call_1 allowed
+              toolExecutionStart call_1 echo {"value":"x"}
+              toolExecutionEnd call_1 ok "x"
+              messageEnd toolResult call_1 ok "x"
+            turnEnd 1, 1 result
+            turnEnd 2
+            agentEnd completed
+            outcome completed "done"
+            history u a t a
+            model asked 2 times
+        "#]],
+    );
+}
+
+#[test]
+fn a_call_with_bad_arguments_is_not_asked_about() {
+    check_calls(
+        r#"
+ask echo "May it?"
+tool echo echo
+model: call echo {} & call nope {}
+model: say "done"
+user: hi
+"#,
+        expect![[r#"
+              toolCallRejected call_1 invalidArguments "Missing required arguments: value"
+              toolCallRejected call_2 unknownTool "Tool nope not found"
+              messageEnd toolResult call_1 error "Missing required arguments: value"
+              messageEnd toolResult call_2 error "Tool nope not found"
+            turnEnd 1, 2 results
+            turnEnd 2
+            agentEnd completed
+            outcome completed "done"
+            history u a t! t! a
+            model asked 2 times
+        "#]],
+    );
+}
+
+#[test]
+fn a_call_that_a_call_makes_is_asked_about_too() {
+    check_calls(
+        r#"
+ask echo "May it?"
+tool echo echo
+tool outer calls echo {"value":"inner"}
+model: call outer {}
+model: say "done"
+user: hi
+at 1s: deny "not from inside"
+"#,
+        expect![[r#"
+              toolExecutionStart call_1 outer {}
+              approvalRequested call_2 echo "May it?"
+              approvalResolved call_2 denied "not from inside"
+              toolExecutionEnd call_1 error "not from inside"
+              messageEnd toolResult call_1 error "not from inside"
+            turnEnd 1, 1 result
+            turnEnd 2
+            agentEnd completed
+            outcome completed "done"
+            history u a t! a
+            model asked 2 times
+        "#]],
+    );
+}
+
+#[test]
+fn steering_while_a_person_is_asked_waits_for_the_batch() {
+    check_calls(
+        r#"
+ask echo "May it?"
+tool echo echo
+model: call echo {"value":"x"}
+model: say "done"
+user: hi
+at 1s: steer "hurry"
+at 2s: allow
+"#,
+        expect![[r#"
+              approvalRequested call_1 echo "May it?"
+              queueChanged queued user "hurry", 1 + 0 wait
+              approvalResolved call_1 allowed
+              toolExecutionStart call_1 echo {"value":"x"}
+              toolExecutionEnd call_1 ok "x"
+              messageEnd toolResult call_1 ok "x"
+            turnEnd 1, 1 result
+              queueChanged delivered user "hurry", 0 + 0 wait
+            turnEnd 2
+            agentEnd completed
+            outcome completed "done"
+            history u a t u a
+            model asked 2 times
+        "#]],
+    );
+}
+
+#[test]
+fn stop_gives_a_question_its_deadline_and_then_ends_it() {
+    check_calls(
+        r#"
+ask echo "May it?"
+tool echo echo
+model: call echo {"value":"x"}
+user: hi
+at 1s: stop
+"#,
+        expect![[r#"
+              approvalRequested call_1 echo "May it?"
+              approvalResolved call_1 aborted
+              toolCallRejected call_1 aborted "Not executed: the run was aborted before this call began."
+              messageEnd toolResult call_1 error "Not executed: the run was aborted before this call began."
+            turnEnd 1, 1 result
+            agentEnd aborted
+            outcome aborted ""
+            history u a t!
+            model asked 1 times
+        "#]],
+    );
+}
