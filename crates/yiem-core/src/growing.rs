@@ -176,7 +176,7 @@ impl Reader<'_> {
         let value = serde_json::from_str::<Value>(token);
         let begins = |word: &&str| word.starts_with(token);
         let unfinished = is_last
-            && (["true", "false", "null"].iter().any(|word| begins(&word))
+            && (["true", "false", "null"].iter().any(begins)
                 || serde_json::from_str::<Value>(&format!("{token}0"))
                     .is_ok_and(|v| v.is_number()));
         self.at += end;
