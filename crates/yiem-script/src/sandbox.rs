@@ -4,6 +4,7 @@
 //! Does not know: threads, clocks, async, tools. Requests to the host go out through a
 //! [`HostPort`], answers come in through the same.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,8 +15,8 @@ use rquickjs::context::intrinsic::{
 use rquickjs::module::Evaluated;
 use rquickjs::promise::PromiseState;
 use rquickjs::{
-    CatchResultExt, CaughtError, Context, Ctx, Exception, Function, Module, Object, Promise,
-    Runtime, Value,
+    CatchResultExt, CaughtError, Context, Ctx, Exception, Function, Module, Object, Persistent,
+    Promise, Runtime, Value,
 };
 
 use crate::error::{ScriptError, ScriptErrorKind, ScriptPlace};
@@ -99,22 +100,61 @@ pub(crate) enum Task {
     },
 }
 
-/// A fresh runtime with nothing of any script in it. Serves one job.
+/// A fresh runtime with the prelude and nothing of any script in it. Serves one job.
 pub(crate) struct Sandbox {
+    // Before the runtime that it is of: it has to go first.
+    prelude: Persistent<Object<'static>>,
+    link: Rc<Link>,
     context: Context,
     runtime: Runtime,
+}
+
+/// The job that a sandbox serves, for the functions that it was given before it had one.
+#[derive(Default)]
+struct Link {
+    port: RefCell<Option<Rc<dyn HostPort>>>,
+    stop: RefCell<Arc<AtomicBool>>,
+}
+
+impl Link {
+    fn send(&self, kind: &str, id: u32, payload: String) -> Result<(), String> {
+        let request = match kind {
+            "log" => HostRequest::Log(payload),
+            "progress" => HostRequest::Progress(payload),
+            "callTool" => HostRequest::CallTool { id, payload },
+            _ => HostRequest::Fetch { id, payload },
+        };
+        let port = self.port.borrow().clone();
+        port.map_or_else(
+            || Err("the call is over".to_owned()),
+            |port| port.send(request),
+        )
+    }
+
+    fn is_over(&self) -> bool {
+        self.stop.borrow().load(Ordering::Relaxed)
+    }
 }
 
 impl Sandbox {
     /// Makes one. To be called on the thread that will use it, no deeper in its stack.
     pub(crate) fn new(limits: &ScriptLimits) -> Result<Self, ScriptError> {
-        let make = || {
-            let runtime = Runtime::new()?;
-            runtime.set_max_stack_size(limits.stack_bytes());
-            let context = Context::custom::<Intrinsics>(&runtime)?;
-            Ok::<_, rquickjs::Error>(Self { context, runtime })
-        };
-        make().map_err(|e| engine_failed(&e))
+        let runtime = Runtime::new().map_err(|e| engine_failed(&e))?;
+        runtime.set_max_stack_size(limits.stack_bytes());
+        let context = Context::custom::<Intrinsics>(&runtime).map_err(|e| engine_failed(&e))?;
+        let link = Rc::new(Link::default());
+        let prelude = context.with(|ctx| {
+            let prelude = prelude(&ctx, &link, limits).catch(&ctx);
+            prelude
+                .map(|prelude| Persistent::save(&ctx, prelude))
+                .map_err(|e| engine_failed(&e))
+        })?;
+        Ok(Self {
+            prelude,
+            link,
+            context,
+            runtime,
+        })
     }
 
     /// Does the job, and gives JSON. Ends soon after `stop` is set.
@@ -129,7 +169,11 @@ impl Sandbox {
         let flag = Arc::clone(stop);
         self.runtime
             .set_interrupt_handler(Some(Box::new(move || flag.load(Ordering::Relaxed))));
+        self.link.port.replace(Some(Rc::clone(&port)));
+        self.link.stop.replace(Arc::clone(stop));
+        let Self { prelude, .. } = self;
         let result = self.context.with(|ctx| {
+            let prelude = prelude.restore(&ctx).map_err(|e| engine_failed(&e))?;
             let run = Run {
                 ctx: ctx.clone(),
                 job,
@@ -137,8 +181,9 @@ impl Sandbox {
                 stop,
                 port,
             };
-            run.start()
+            run.start(&prelude)
         });
+        self.link.port.take();
         if stop.load(Ordering::Relaxed) {
             return Err(stopped());
         }
@@ -146,11 +191,38 @@ impl Sandbox {
     }
 }
 
+/// Sets up the prelude and gives its functions.
+fn prelude<'js>(
+    ctx: &Ctx<'js>,
+    link: &Rc<Link>,
+    limits: &ScriptLimits,
+) -> rquickjs::Result<Object<'js>> {
+    let mut options = rquickjs::context::EvalOptions::default();
+    options.filename = Some(PRELUDE_NAME.to_owned());
+    let make: Function<'js> = ctx.eval_with_options(PRELUDE, options)?;
+    let sender = Rc::clone(link);
+    let send = Function::new(
+        ctx.clone(),
+        move |ctx: Ctx<'js>, kind: String, id: u32, payload: String| {
+            let sent = sender.send(&kind, id, payload);
+            sent.map_err(|text| Exception::throw_type(&ctx, &text))
+        },
+    )?;
+    let link = Rc::clone(link);
+    let expired = Function::new(ctx.clone(), move |ctx: Ctx<'js>| {
+        if link.is_over() {
+            return Err(Exception::throw_message(&ctx, "the call is over"));
+        }
+        Ok(())
+    })?;
+    make.call((send, expired, limits.output as f64))
+}
+
 fn stopped() -> ScriptError {
     ScriptError::new(ScriptErrorKind::Cancelled, "the script was stopped")
 }
 
-fn engine_failed(error: &rquickjs::Error) -> ScriptError {
+fn engine_failed(error: &dyn std::fmt::Display) -> ScriptError {
     ScriptError::new(
         ScriptErrorKind::Engine,
         format!("the script engine could not be made ready: {error}"),
@@ -166,67 +238,34 @@ struct Run<'a, 'js> {
 }
 
 impl<'js> Run<'_, 'js> {
-    fn start(self) -> Result<String, ScriptError> {
+    fn start(self, prelude: &Object<'js>) -> Result<String, ScriptError> {
         if let Task::Parse = self.job.task {
             self.declare(None)?;
             return Ok("null".to_owned());
         }
-        let prelude = self.prelude().catch(&self.ctx).map_err(|e| {
-            ScriptError::new(
-                ScriptErrorKind::Engine,
-                format!("the sandbox could not be set up: {e}"),
-            )
-        })?;
+        let seed: Function<'js> = self.explained(prelude.get("seed"), prelude)?;
+        self.explained(seed.call::<_, ()>((self.job.seed,)), prelude)?;
         let (module, ready) = {
-            let declared = self.declare(Some(&prelude))?;
-            self.explained(declared.eval(), &prelude)?
+            let declared = self.declare(Some(prelude))?;
+            self.explained(declared.eval(), prelude)?
         };
-        self.settle(&ready, &prelude, "the module's top level")?;
+        self.settle(&ready, prelude, "the module's top level")?;
         match &self.job.task {
             Task::Parse => Ok("null".to_owned()),
-            Task::Describe => self.describe(&module, &prelude),
+            Task::Describe => self.describe(&module, prelude),
             Task::Call {
                 function,
                 args,
                 changes,
             } => {
-                let f: Value<'js> = self.explained(module.get(*function), &prelude)?;
-                let call: Function<'js> = self.explained(prelude.get("call"), &prelude)?;
+                let f: Value<'js> = self.explained(module.get(*function), prelude)?;
+                let call: Function<'js> = self.explained(prelude.get("call"), prelude)?;
                 let promise: Promise<'js> =
-                    self.explained(call.call((f, args.as_str(), *changes)), &prelude)?;
-                let result = self.settle(&promise, &prelude, function)?;
-                self.text(result, &prelude)
+                    self.explained(call.call((f, args.as_str(), *changes)), prelude)?;
+                let result = self.settle(&promise, prelude, function)?;
+                self.text(result, prelude)
             }
         }
-    }
-
-    /// Sets up the prelude and gives its functions.
-    fn prelude(&self) -> rquickjs::Result<Object<'js>> {
-        let mut options = rquickjs::context::EvalOptions::default();
-        options.filename = Some(PRELUDE_NAME.to_owned());
-        let make: Function<'js> = self.ctx.eval_with_options(PRELUDE, options)?;
-        let port = Rc::clone(&self.port);
-        let send = Function::new(
-            self.ctx.clone(),
-            move |ctx: Ctx<'js>, kind: String, id: u32, payload: String| {
-                let request = match kind.as_str() {
-                    "log" => HostRequest::Log(payload),
-                    "progress" => HostRequest::Progress(payload),
-                    "callTool" => HostRequest::CallTool { id, payload },
-                    _ => HostRequest::Fetch { id, payload },
-                };
-                port.send(request)
-                    .map_err(|text| Exception::throw_type(&ctx, &text))
-            },
-        )?;
-        let stop = Arc::clone(self.stop);
-        let expired = Function::new(self.ctx.clone(), move |ctx: Ctx<'js>| {
-            if stop.load(Ordering::Relaxed) {
-                return Err(Exception::throw_message(&ctx, "the call is over"));
-            }
-            Ok(())
-        })?;
-        make.call((send, expired, self.limits.output as f64, self.job.seed))
     }
 
     fn declare(&self, prelude: Option<&Object<'js>>) -> Result<Module<'js>, ScriptError> {

@@ -1,7 +1,7 @@
 // What every sandbox begins with: takes away what a tool must not have, puts bounds on what the
 // engine would do for hours without asking, and gives `host`. Evaluates to the functions that
 // the Rust side calls; nothing of it is a global.
-(function (send, expired, outputLimit, seed) {
+(function (send, expired, outputLimit) {
   "use strict";
   const {
     Array, BigInt, Date, Error, EvalError, Function, Iterator, JSON, Map, Math, Number, Object,
@@ -91,7 +91,7 @@
   put(globalThis, "Date", FakeDate);
 
   // Numbers from a seed of the host's: no clock behind them, and none for secrets.
-  let state = seed >>> 0 || 1;
+  let state = 1;
   put(Math, "random", {
     random() {
       state = (state + 0x6d2b79f5) | 0;
@@ -308,6 +308,8 @@
   }
   return {
     __proto__: null,
+    // Where random numbers begin, once for each job.
+    seed(seed) { state = seed >>> 0 || 1; },
     // What an error is, and where, as two texts.
     explain(error) { return [describe(error).slice(0, 4000), place(error)]; },
     // The names of the functions that a module exports.
