@@ -10,4 +10,5 @@ mod mcp_leaks;
 mod mcp_odd;
 mod mcp_rmcp;
 mod mcp_transports;
+mod mcp_trust;
 mod tool_source;

@@ -13,6 +13,7 @@ mod offers;
 #[cfg(feature = "gateway")]
 pub(crate) mod relay;
 mod request;
+mod sampler;
 mod session;
 mod tasks;
 #[cfg(test)]
@@ -23,6 +24,7 @@ pub use asked::{Elicit, Elicitation, ElicitationAnswer, ElicitationKind, Root, S
 pub use call::{CallOptions, CallOutcome};
 pub use config::{ChangedDefinition, ChangedDefinitions, ClientConfig, Timeouts};
 pub use listing::ToolListing;
+pub use sampler::ModelSampler;
 
 use crate::dialect::Dialect;
 use crate::error::McpError;

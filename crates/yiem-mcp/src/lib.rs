@@ -25,8 +25,8 @@ pub mod transport;
 
 pub use client::{
     CallOptions, CallOutcome, ChangedDefinition, ChangedDefinitions, ClientConfig, Elicit,
-    Elicitation, ElicitationAnswer, ElicitationKind, McpClient, McpEvent, Root, Sample, Timeouts,
-    ToolListing,
+    Elicitation, ElicitationAnswer, ElicitationKind, McpClient, McpEvent, ModelSampler, Root,
+    Sample, Timeouts, ToolListing,
 };
 pub use dialect::{Dialect, DialectChoice, ProtocolVersion};
 pub use error::{McpError, McpErrorKind, Reached};

@@ -295,6 +295,13 @@ impl McpServer {
         self
     }
 
+    /// Lets the server ask this model, the agent's own say: [`crate::ModelSampler`] with its limits. Off unless
+    /// enabled by this or by [`McpServer::sample`] (M-9).
+    #[must_use]
+    pub fn sample_with(self, model: impl yiem_core::ChatModel) -> Self {
+        self.sample(Arc::new(crate::ModelSampler::new(model)))
+    }
+
     /// The roots that the server is told of. Without any, the question is refused (M-9).
     #[must_use]
     pub fn roots(mut self, roots: impl IntoIterator<Item = Root>) -> Self {

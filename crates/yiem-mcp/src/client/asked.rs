@@ -31,6 +31,21 @@ pub struct Elicitation {
     pub kind: ElicitationKind,
 }
 
+impl Elicitation {
+    /// A question, for tests of whoever answers it.
+    pub fn new(
+        server: impl Into<Arc<str>>,
+        message: impl Into<String>,
+        kind: ElicitationKind,
+    ) -> Self {
+        Self {
+            server: server.into(),
+            message: message.into(),
+            kind,
+        }
+    }
+}
+
 /// What a server asks a person for.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]

@@ -13,6 +13,8 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use yiem_core::CancelToken;
 
+const NOT_ACCEPTED: &str = "its definition changed, and the change was not accepted";
+
 /// The tools of a server, all pages of them.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
@@ -45,6 +47,8 @@ struct State {
     count: u64,
     /// Every definition ever accepted, by name.
     known: HashMap<String, (u64, Arc<RemoteTool>)>,
+    /// Changes that were not accepted, by name: nobody is asked twice for the same.
+    refused: HashMap<String, u64>,
     headers: HashMap<String, Arc<[ParamHeader]>>,
 }
 
@@ -364,7 +368,13 @@ impl Shared {
                         .insert(tool.name.clone(), (hash, Arc::clone(tool)));
                     return Ok(());
                 }
-                Some((known, _)) if *known == hash => return Ok(()),
+                Some((known, _)) if *known == hash => {
+                    state.refused.remove(&tool.name);
+                    return Ok(());
+                }
+                Some(_) if state.refused.get(&tool.name) == Some(&hash) => {
+                    return Err(NOT_ACCEPTED.into());
+                }
                 Some((_, before)) => Arc::clone(before),
             }
         };
@@ -376,11 +386,13 @@ impl Shared {
             ChangedDefinitions::Refuse => false,
             ChangedDefinitions::Ask(person) => person.accept(&self.name, &before, tool).await,
         };
+        let mut state = self.listings.state();
         if !accepted {
-            return Err("its definition changed, and the change was not accepted".into());
+            state.refused.insert(tool.name.clone(), hash);
+            return Err(NOT_ACCEPTED.into());
         }
-        self.listings
-            .state()
+        state.refused.remove(&tool.name);
+        state
             .known
             .insert(tool.name.clone(), (hash, Arc::clone(tool)));
         Ok(())
