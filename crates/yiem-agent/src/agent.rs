@@ -409,6 +409,7 @@ impl AgentBuilder {
         let mut state = State::new(settings, session_id, self.session.history);
         state.shown = self.session.shown;
         state.open_calls = self.session.open;
+        state.answering = self.session.model;
         state.usage = self.session.usage;
         state.tool_usage = self.session.tool_usage;
         let price = &state.settings.model.info().cost;

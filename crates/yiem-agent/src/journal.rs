@@ -256,6 +256,8 @@ pub struct Session {
     pub shown: Option<History>,
     /// Calls of the last reply that are not all answered.
     pub open: Vec<OpenCall>,
+    /// The id of the model that answered last.
+    pub model: Option<String>,
     /// Tokens of the replies that were written down; what a reset took back counts all the same.
     pub usage: Usage,
     /// Tokens that tools used for models of their own.

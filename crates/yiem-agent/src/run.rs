@@ -165,6 +165,8 @@ pub enum Input {
     AnswerChecked(AnswerCheck),
     /// Something odd, to be told.
     Warned(Arc<str>),
+    /// Another model answers from here on.
+    ModelChanged(String),
     /// What waits in the queues has changed; before the start, what waits at it.
     QueueChanged {
         /// What happened to `messages`.
@@ -546,6 +548,9 @@ impl Run {
                     removed,
                     changed,
                 });
+            }
+            (Input::ModelChanged(model), at) if at != At::Ended => {
+                self.record(|| JournalRecord::ModelChanged { model });
             }
             (
                 Input::QueueChanged {

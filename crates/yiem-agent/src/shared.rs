@@ -83,6 +83,8 @@ pub(crate) struct State {
     pub(crate) tool_usage: Usage,
     pub(crate) cost: Option<Cost>,
     pub(crate) tickets: u64,
+    /// The id of the model that the journal knows to answer.
+    pub(crate) answering: Option<String>,
 }
 
 /// What model calls are made with.
@@ -595,6 +597,7 @@ impl State {
             tool_usage: Usage::UNKNOWN,
             cost: None,
             tickets: 0,
+            answering: None,
         }
     }
 

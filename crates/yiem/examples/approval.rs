@@ -27,7 +27,8 @@ async fn main() -> Result<()> {
     let agent = Agent::builder(model)
         .tool(pay)
         .before_tool_call(|call| async move {
-            let text = format!("Pay {} to {}?", call.args["amount"], call.args["to"]);
+            let to = call.args["to"].as_str().unwrap_or_default();
+            let text = format!("Pay {} to {to}?", call.args["amount"]);
             Ok(BeforeToolCall::Ask(
                 Question::new(text).within(Duration::from_secs(60)),
             ))

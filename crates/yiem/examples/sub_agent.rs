@@ -31,7 +31,8 @@ async fn main() -> Result<()> {
     .tool(librarian.as_tool("ask", "Asks the librarian."))
     .listener(|event| {
         if let EventKind::ToolExecutionUpdate { partial_result, .. } = &event.kind {
-            println!("  librarian: {}", partial_result["type"]);
+            let what = partial_result["type"].as_str().unwrap_or_default();
+            println!("  librarian: {what}");
         }
     })
     .build()?;

@@ -48,6 +48,7 @@ impl Driver {
         // A hook or the application may have changed it since the last call.
         let model = Arc::clone(&self.shared.lock().settings.model);
         self.model = model;
+        self.note_model();
         self.spans.model_call(self.model.info());
         let Some(asking) = self.asking(attempt) else {
             return;
@@ -59,6 +60,23 @@ impl Driver {
             let work: BoxFuture<'static, Work> =
                 Box::pin(async move { Work::Request(asking.ready().await.map(Box::new)) });
             self.work = Some(work);
+        }
+    }
+
+    /// Writes down that another model answers than before (S-4).
+    fn note_model(&self) {
+        if self.shared.journal.is_none() {
+            return;
+        }
+        let id = &self.model.info().id;
+        let mut state = self.shared.lock();
+        if state.answering.as_ref() == Some(id) {
+            return;
+        }
+        let before = state.answering.replace(id.clone());
+        drop(state);
+        if before.is_some() {
+            self.handle(Input::ModelChanged(id.clone()));
         }
     }
 

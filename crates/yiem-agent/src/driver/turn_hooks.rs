@@ -8,7 +8,6 @@ use super::{Driver, Work};
 use crate::hook::{
     Compaction, CompactionView, HookPoint, PrepareNextTurn, StopAfterTurn, TurnView,
 };
-use crate::journal::{self, JournalRecord};
 use crate::outcome::Failure;
 use crate::pipeline::guarded;
 use crate::run::{Input, hook_failure};
@@ -88,13 +87,7 @@ async fn change(shared: &Shared, view: Option<TurnView>) -> Result<(), Failure> 
             Err(error) => return Err(hook_failure(hook.name(), error)),
         }
     }
-    let model = all.model.as_ref().map(|m| m.info().id.clone());
     shared.lock().settings.apply(all);
-    if let (Some(model), Some(journal)) = (model, &shared.journal) {
-        journal::append(&**journal, &JournalRecord::ModelChanged { model })
-            .await
-            .map_err(|error| Failure::Journal(error.to_string()))?;
-    }
     Ok(())
 }
 

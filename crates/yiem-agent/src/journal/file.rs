@@ -171,6 +171,14 @@ impl FileJournal {
     }
 }
 
+impl Drop for FileJournal {
+    /// Closing the file is not enough: a child process that is being started holds it as well,
+    /// for a moment.
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
 #[async_trait]
 impl Journal for FileJournal {
     async fn append(&self, record: &JournalRecord) -> Result<(), JournalError> {

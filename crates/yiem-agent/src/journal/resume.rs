@@ -47,6 +47,7 @@ struct Reader {
     calls: Vec<(ToolCallId, String)>,
     results: HashMap<ToolCallId, Arc<Message>>,
     begun: HashSet<ToolCallId>,
+    model: Option<String>,
     usage: Usage,
     tool_usage: Usage,
     /// Messages whose tokens are counted, or are another session's: written again after a
@@ -62,6 +63,9 @@ impl Reader {
             JournalRecord::Message { message } => {
                 self.close_calls();
                 self.count(&message);
+                if let Some(m) = message.as_assistant().filter(|m| !m.model.is_empty()) {
+                    self.model = Some(m.model.clone());
+                }
                 if let Message::Assistant(m) = &*message
                     && !m.is_broken()
                 {
@@ -98,12 +102,14 @@ impl Reader {
                 paid.extend(self.history.iter().cloned());
                 paid.extend(self.results.values().cloned());
                 *self = Self {
+                    model: self.model.take(),
                     usage: self.usage,
                     tool_usage: self.tool_usage,
                     paid,
                     ..Self::default()
                 };
             }
+            JournalRecord::ModelChanged { model } => self.model = Some(model),
             JournalRecord::Branch { messages, .. } => self.branched = messages,
             _ => {}
         }
@@ -166,6 +172,7 @@ impl Reader {
             history: self.history,
             shown: self.shown,
             open,
+            model: self.model,
             usage: self.usage,
             tool_usage: self.tool_usage,
         }

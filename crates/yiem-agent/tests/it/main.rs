@@ -32,6 +32,7 @@ mod output;
 mod phases;
 mod property;
 mod queues;
+mod resumed;
 mod rewind;
 mod session_file;
 mod sessions;
