@@ -81,6 +81,10 @@ struct Filling<'w> {
     path: String,
     /// The places that were filled.
     added: Vec<String>,
+    /// The properties whose defaults are being filled in, each inside the one before.
+    inside: Vec<Id>,
+    /// Where a circle of defaults begins that was met.
+    circle: Option<Id>,
     steps: usize,
 }
 
@@ -154,6 +158,8 @@ impl Outline {
             wanted,
             path: String::new(),
             added: Vec::new(),
+            inside: Vec::new(),
+            circle: None,
             steps: 20_000,
         };
         if self.has_defaults {
@@ -211,9 +217,11 @@ impl Outline {
                         }
                     } else if let Some(default) = self.default_of(*property, 0) {
                         push_segment(&mut filling.path, name);
-                        if (filling.wanted)(&filling.path) {
-                            map.insert(name.clone(), default.clone());
-                            filling.added.push(filling.path.clone());
+                        let mut default = default.clone();
+                        if (filling.wanted)(&filling.path)
+                            && self.fill_inside(*property, &mut default, filling, depth + 1)
+                        {
+                            map.insert(name.clone(), default);
                         }
                     }
                     filling.path.truncate(length);
@@ -230,6 +238,36 @@ impl Outline {
             }
             _ => {}
         }
+    }
+
+    /// Fills the defaults inside of a default that is filled in itself, and tells whether that
+    /// comes to an end: a schema may refer to itself, and its default lead to itself again. None
+    /// of such a circle is filled in.
+    fn fill_inside(
+        &self,
+        property: Id,
+        default: &mut Value,
+        filling: &mut Filling<'_>,
+        depth: usize,
+    ) -> bool {
+        if filling.circle.is_some() {
+            return false;
+        }
+        if filling.inside.contains(&property) {
+            filling.circle = Some(property);
+            return false;
+        }
+        let before = filling.added.len();
+        filling.added.push(filling.path.clone());
+        filling.inside.push(property);
+        self.fill(property, default, filling, depth);
+        filling.inside.pop();
+        if filling.circle.is_none() {
+            return true;
+        }
+        filling.circle = filling.circle.filter(|begins| *begins != property);
+        filling.added.truncate(before);
+        false
     }
 
     /// The default of a property: its own, else that of the schema it refers to.

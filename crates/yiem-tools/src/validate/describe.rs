@@ -46,6 +46,8 @@ fn describe(root: &Value, error: &ValidationError<'_>, original: &Value, out: &m
             let name = property.as_str().unwrap_or_default();
             out.push(missing(root, here, at, name, instance));
         }
+        Kind::AnyOf { context } | Kind::OneOfNotValid { context }
+            if by_mark(root, context, at, original, out) => {}
         Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
             let known = property_names(root, here);
             for name in unexpected {
@@ -84,6 +86,79 @@ fn describe(root: &Value, error: &ValidationError<'_>, original: &Value, out: &m
     }
 }
 
+/// Describes a union whose branches tell themselves apart by a mark, such as `kind`: only the
+/// branch whose mark came, or, when none did, the marks that there are. False if this is none.
+fn by_mark(
+    root: &Value,
+    context: &[Vec<ValidationError<'static>>],
+    at: &str,
+    original: &Value,
+    out: &mut Vec<Problem>,
+) -> bool {
+    let mark = |branch: &[ValidationError<'static>]| {
+        let mut wrong = branch.iter().filter_map(|error| {
+            let options = match error.kind() {
+                Kind::Constant { expected_value } => vec![(**expected_value).clone()],
+                Kind::Enum { options } => options.as_array().cloned().unwrap_or_default(),
+                _ => return None,
+            };
+            let place = error.instance_path().as_str();
+            (parent(place) == at && place != at).then(|| (place.to_owned(), options))
+        });
+        wrong.next()
+    };
+    let marks: Vec<_> = context.iter().map(|branch| mark(branch)).collect();
+    let mut meant = marks.iter().enumerate().filter(|(_, mark)| mark.is_none());
+    match (meant.next(), meant.next()) {
+        (Some((one, _)), None) if marks.len() > 1 => {
+            for error in &context[one] {
+                describe(root, error, original, out);
+            }
+            true
+        }
+        (None, _) => {
+            let mut marks = marks.into_iter().flatten();
+            let Some((place, mut options)) = marks.next() else {
+                return false;
+            };
+            for (other, more) in marks {
+                if other != place {
+                    return false;
+                }
+                options.extend(more);
+            }
+            let Some(came) = original.pointer(&place) else {
+                return false;
+            };
+            let (expected, hint) = one_of(came, &options);
+            out.push(Problem::new(
+                dotted(&place),
+                Some(quote(came)),
+                expected,
+                hint,
+            ));
+            true
+        }
+        _ => false,
+    }
+}
+
+/// The property whose presence asks for another.
+fn because<'v>(here: Option<&'v Value>, name: &str, instance: &Value) -> Option<&'v str> {
+    let lists = ["dependentRequired", "dependencies"];
+    let mut asking = lists
+        .iter()
+        .filter_map(|keyword| here?.get(keyword)?.as_object())
+        .flatten()
+        .filter(|(_, asked)| {
+            asked
+                .as_array()
+                .is_some_and(|a| a.iter().any(|a| a == name))
+        })
+        .map(|(asking, _)| asking.as_str());
+    asking.find(|asking| instance.get(asking).is_some())
+}
+
 fn missing(root: &Value, here: Option<&Value>, at: &str, name: &str, instance: &Value) -> Problem {
     let property = here.and_then(|h| find_property(root, h, name, 0));
     let brief = property.map(|p| brief(root, p)).unwrap_or_default();
@@ -95,11 +170,17 @@ fn missing(root: &Value, here: Option<&Value>, at: &str, name: &str, instance: &
             .filter(|k| !known.contains(k));
         nearest(name, strangers).map(|n| format!("it may be what came as {}", quoted(n)))
     });
-    let expected = if brief.is_empty() {
+    let mut expected = if brief.is_empty() {
         "missing; it is required".to_owned()
     } else {
         format!("missing; expected {brief}")
     };
+    let is_required = here
+        .and_then(|h| h.get("required")?.as_array())
+        .is_some_and(|all| all.iter().any(|n| n == name));
+    if let Some(other) = because(here, name, instance).filter(|_| !is_required) {
+        expected.push_str(&format!(", since {} is given", quoted(other)));
+    }
     Problem::new(dotted(&below(at, name)), None, expected, hint)
 }
 
@@ -153,10 +234,8 @@ fn expected(root: &Value, error: &ValidationError<'_>) -> (String, Option<String
         Kind::MaxProperties { limit } => {
             format!("expected at most {} properties{}", limit, has(instance))
         }
-        Kind::UniqueItems => "expected items that all differ".to_owned(),
-        Kind::Contains => {
-            "expected an item that fits among these; none or too few do, or too many".to_owned()
-        }
+        Kind::UniqueItems => format!("expected items that all differ{}", alike(instance)),
+        Kind::Contains => contained(root.pointer(parent(error.schema_path().as_str()))),
         Kind::Pattern { pattern } => format!(
             "expected text that matches the pattern {}",
             cut(pattern, 200)
@@ -164,7 +243,9 @@ fn expected(root: &Value, error: &ValidationError<'_>) -> (String, Option<String
         Kind::Format { format } => format_text(format),
         Kind::Not { schema } => format!("expected anything but {}", cut(&schema.to_string(), 200)),
         Kind::FalseSchema => "nothing is allowed here; leave it out".to_owned(),
-        Kind::AnyOf { context } | Kind::OneOfNotValid { context } => forms(root, context),
+        Kind::AnyOf { context } | Kind::OneOfNotValid { context } => {
+            forms(root, context, error.instance_path().as_str())
+        }
         Kind::OneOfMultipleValid { context } => format!(
             "expected to fit exactly one of {} forms, and it fits several; say more exactly which is meant",
             context.len()
@@ -173,7 +254,7 @@ fn expected(root: &Value, error: &ValidationError<'_>) -> (String, Option<String
             "could not be held against its pattern in bounded time; try a shorter text".to_owned()
         }
         Kind::Required { property } => {
-            format!("its property {property} is missing")
+            format!("its property {} is missing", quote(property))
         }
         Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
             format!(
@@ -184,6 +265,33 @@ fn expected(root: &Value, error: &ValidationError<'_>) -> (String, Option<String
         _ => cut(&error.to_string(), 200),
     };
     (text, None)
+}
+
+/// Which two items are the same, where that is soon found.
+fn alike(instance: &Value) -> String {
+    let mut seen = std::collections::HashMap::new();
+    let items = instance.as_array().into_iter().flatten().take(1_000);
+    for (i, item) in items.enumerate() {
+        if let Some(first) = seen.insert(item.to_string(), i) {
+            return format!("; items {first} and {i}, counted from 0, are the same");
+        }
+    }
+    String::new()
+}
+
+/// What an array has to contain, by the schema that says so.
+fn contained(here: Option<&Value>) -> String {
+    let number = |name: &str| here.and_then(|h| h.get(name)).and_then(Value::as_u64);
+    let least = number("minContains").unwrap_or(1);
+    let most = number("maxContains").map(|most| format!(" and at most {most}"));
+    let what = here.and_then(|h| h.get("contains"));
+    let what = what.map(|w| format!(" that fit {}", cut(&w.to_string(), 200)));
+    format!(
+        "expected at least {}{}{}",
+        count(least, "item"),
+        most.unwrap_or_default(),
+        what.unwrap_or_default()
+    )
 }
 
 fn one_of(instance: &Value, options: &[Value]) -> (String, Option<String>) {
@@ -200,12 +308,12 @@ fn one_of(instance: &Value, options: &[Value]) -> (String, Option<String>) {
 
 /// The branches of a union: only types if that is all there is to them, else each with what
 /// stands in its way.
-fn forms(root: &Value, context: &[Vec<ValidationError<'static>>]) -> String {
+fn forms(root: &Value, context: &[Vec<ValidationError<'static>>], at: &str) -> String {
     let only_types: Option<Vec<String>> = context
         .iter()
         .map(|branch| match branch.as_slice() {
             [one] => match one.kind() {
-                Kind::Type { kind } => Some(types(kind)),
+                Kind::Type { kind } if one.instance_path().as_str() == at => Some(types(kind)),
                 _ => None,
             },
             _ => None,
@@ -221,12 +329,12 @@ fn forms(root: &Value, context: &[Vec<ValidationError<'static>>]) -> String {
             .iter()
             .take(2)
             .map(|e| {
-                let place = dotted(e.instance_path().as_str());
+                let place = e.instance_path().as_str();
                 let reason = expected(root, e).0;
-                if place.is_empty() {
+                if place == at {
                     reason
                 } else {
-                    format!("{place} {reason}")
+                    format!("{} {reason}", dotted(place))
                 }
             })
             .collect();

@@ -282,6 +282,108 @@ mod with_schema {
     }
 
     #[test]
+    fn a_union_is_explained_by_the_branch_that_is_meant() {
+        let schema = json!({ "type": "object", "properties": { "shape": { "oneOf": [
+            { "type": "object", "properties": { "kind": { "const": "circle" }, "r": { "type": "number" } },
+              "required": ["kind", "r"] },
+            { "type": "object", "properties": { "kind": { "enum": ["square", "box"] },
+              "side": { "type": "number", "description": "In metres." } },
+              "required": ["kind", "side"], "additionalProperties": false }
+        ] }, "either": { "anyOf": [
+            { "type": "object", "properties": { "a": { "type": "integer" } }, "required": ["a"] },
+            { "type": "string" }
+        ] } } });
+        for (args, line) in [
+            (
+                json!({ "shape": { "kind": "box" } }),
+                "- shape.side: missing; expected a number: In metres.",
+            ),
+            (
+                json!({ "shape": { "kind": "square", "side": 1, "sides": 4 } }),
+                "- shape.sides: got 4; this property is not known; known are kind, side",
+            ),
+            (
+                json!({ "shape": { "kind": "Circle", "r": 1 } }),
+                r#"- shape.kind: got "Circle"; expected one of "circle", "square", "box" (did you mean "circle"?)"#,
+            ),
+            (
+                json!({ "shape": { "r": 1 } }),
+                r#"- shape: got {"r":1}; expected to fit one of 2 forms; form 1: its property "kind" is missing; form 2: "#,
+            ),
+            (json!({ "shape": 5 }), "- shape: got 5; expected an object"),
+            (
+                json!({ "either": { "a": "x" } }),
+                r#"- either: got {"a":"x"}; expected to fit one of 2 forms; form 1: either.a expected an integer; form 2: expected a string"#,
+            ),
+            (
+                json!({ "either": [] }),
+                "- either: got []; expected an object or a string",
+            ),
+        ] {
+            let text = check(schema.clone(), args.clone()).unwrap_err();
+            assert!(text.contains(line), "{args}: {line}\nin\n{text}");
+        }
+    }
+
+    #[test]
+    fn rarer_keywords_say_what_would_be_right_as_well() {
+        let schema = json!({ "type": "object", "properties": {
+            "c": {}, "d": { "type": "string" }, "e": {},
+            "l": { "type": "array", "uniqueItems": true },
+            "k": { "type": "array", "contains": { "const": 1 }, "maxContains": 2 },
+            "m": { "enum": ["a", "b"] }
+        }, "dependentRequired": { "c": ["d"] }, "propertyNames": { "maxLength": 3 },
+           "if": { "properties": { "m": { "const": "a" } }, "required": ["m"] },
+           "then": { "required": ["e"] }, "else": { "not": { "required": ["e"] } } });
+        for (args, line) in [
+            (
+                json!({ "c": 1 }),
+                r#"- d: missing; expected a string, since "c" is given"#,
+            ),
+            (
+                json!({ "l": [1, { "a": 1 }, 2, { "a": 1 }] }),
+                "expected items that all differ; items 1 and 3, counted from 0, are the same",
+            ),
+            (
+                json!({ "k": [2] }),
+                r#"expected at least 1 item and at most 2 that fit {"const":1}"#,
+            ),
+            (
+                json!({ "long": 1 }),
+                r#"got "long"; as the name of a property: expected at most 3 characters"#,
+            ),
+            (json!({ "m": "a" }), "- e: missing"),
+            (json!({ "m": "b", "e": 1 }), "expected anything but"),
+        ] {
+            let text = check(schema.clone(), args.clone()).unwrap_err();
+            assert!(text.contains(line), "{args}: {line}\nin\n{text}");
+        }
+    }
+
+    #[test]
+    fn defaults_inside_of_defaults_are_filled_in_and_circles_of_them_are_not() {
+        let schema = json!({
+            "$defs": {
+                "p": { "type": "object", "properties": { "q": { "$ref": "#/$defs/q", "default": {} }, "one": { "default": 1 } } },
+                "q": { "type": "object", "properties": { "p": { "$ref": "#/$defs/p", "default": {} } } }
+            },
+            "type": "object",
+            "properties": {
+                "next": { "$ref": "#", "default": {} },
+                "o": { "type": "object", "default": {}, "properties": {
+                    "p": { "$ref": "#/$defs/p", "default": {} },
+                    "inner": { "type": "object", "default": { "k": 1 }, "properties": { "l": { "default": 2 } } }
+                } }
+            }
+        });
+        let whole = json!({ "o": { "p": { "one": 1 }, "inner": { "k": 1, "l": 2 } } });
+        assert_eq!(check(schema.clone(), json!({})), Ok(whole.clone()));
+        assert_eq!(check(schema.clone(), whole.clone()), Ok(whole.clone()));
+        let nested = json!({ "next": whole, "o": whole["o"] });
+        assert_eq!(check(schema, json!({ "next": {} })), Ok(nested));
+    }
+
+    #[test]
     fn defaults_are_filled_in_deep_and_through_references_and_never_over_what_is_there() {
         let schema = json!({
             "$defs": { "page": { "type": "object", "properties": { "size": { "type": "integer", "default": 10 } } } },
