@@ -53,6 +53,12 @@ pub(crate) fn read_fragments(text: &str, ends: &[usize], reply: Reply) -> ToolAr
     read(text, reply)
 }
 
+/// Keyword arguments as Python writes them, from behind the opening parenthesis; and where they
+/// end.
+pub(crate) fn keywords(text: &str) -> Option<(JsonObject, usize)> {
+    loose::keywords(text)
+}
+
 /// Whether the text is one whole JSON object.
 pub(crate) fn is_object(text: &str) -> bool {
     text.trim_end().ends_with('}')

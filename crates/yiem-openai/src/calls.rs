@@ -72,6 +72,8 @@ struct Building {
     /// Where each fragment of the arguments ends.
     ends: Vec<usize>,
     extra: JsonObject,
+    /// Another index at which this call's id and name were said again, before any arguments.
+    again_at: Option<i64>,
     shown: bool,
     /// How often it was asked whether the arguments are whole; bounds that work.
     asked: u8,
@@ -81,6 +83,11 @@ impl Building {
     /// Whether there is anything to run: a ghost without name and arguments is none.
     fn is_real(&self) -> bool {
         !self.name.is_empty() || !self.arguments.is_empty()
+    }
+
+    /// Whether a piece says that it stands at another index.
+    fn is_elsewhere(&self, index: Option<i64>) -> bool {
+        matches!((self.index, index), (Some(own), Some(index)) if own != index)
     }
 
     fn is_whole(&mut self) -> bool {
@@ -105,10 +112,15 @@ impl Calls {
 
     /// Takes a piece of a stream.
     pub(crate) fn take(&mut self, piece: Piece<'_>) -> Taken {
-        let at = match self.owner(&piece) {
-            Some(at) if !self.opens(at, &piece) => at,
-            _ => self.open(piece.index),
-        };
+        let owner = self.owner(&piece);
+        if let Some(at) = owner.filter(|at| !self.opens(*at, &piece)) {
+            return self.add(at, piece);
+        }
+        let at = self.open(piece.index);
+        if let Some(owner) = owner.filter(|_| piece.name.is_empty()) {
+            // Its name was said when its id was, which is the other call's too.
+            self.calls[at].name = self.calls[owner].name.clone();
+        }
         self.add(at, piece)
     }
 
@@ -172,18 +184,23 @@ impl Calls {
     /// Rule: a piece opens a new call when it has a new id and a name, or (no ids anywhere)
     /// when it has a name, the call so far is a complete object, and the fragment starts a new
     /// object. A new id without a name does not. A name that differs from one whose arguments
-    /// are complete can only be another call's, so there ids elsewhere do not matter.
+    /// are complete can only be another call's, so there ids elsewhere do not matter. An id that
+    /// a server gives twice is no new one, but at another index a second object is another call's.
     fn opens(&mut self, at: usize, piece: &Piece<'_>) -> bool {
+        let call = &self.calls[at];
+        let object = piece.arguments.trim_start().starts_with('{');
         if piece.name.is_empty() {
-            return false;
+            let told = call.again_at.is_some() && call.again_at == piece.index;
+            return told && object && self.calls[at].is_whole();
         }
-        if !piece.id.is_empty() && !self.calls[at].id.is_empty() {
-            return self.with_id(piece.id).is_none();
+        let other_name = call.name != piece.name && !call.name.is_empty();
+        let starts = object || (other_name && piece.arguments.is_empty());
+        if !piece.id.is_empty() && !call.id.is_empty() {
+            let elsewhere = call.is_elsewhere(piece.index);
+            return self.with_id(piece.id).is_none()
+                || (elsewhere && starts && self.calls[at].is_whole());
         }
-        let other_name = self.calls[at].name != piece.name && !self.calls[at].name.is_empty();
         let ids_told = !piece.id.is_empty() || self.has_ids();
-        let starts = piece.arguments.trim_start().starts_with('{')
-            || (other_name && piece.arguments.is_empty());
         starts
             && (other_name || !ids_told || self.calls[at].id.is_empty())
             && self.calls[at].is_whole()
@@ -215,6 +232,9 @@ impl Calls {
             if let Some(many) = &mut self.many {
                 many.note_id(at, call);
             }
+        }
+        if !piece.name.is_empty() && piece.arguments.is_empty() && call.is_elsewhere(piece.index) {
+            call.again_at = piece.index;
         }
         // Rule: a name equal to the one held is a repeat; a differing piece is appended only
         // while no arguments have come.

@@ -13,8 +13,8 @@ use crate::retry_after;
 use crate::wire::Body;
 
 use ModelErrorKind::{
-    Auth, ContextLength, InvalidRequest, Malformed, NotFound, Overloaded, Quota, RateLimit, Server,
-    TruncatedStream,
+    Auth, ContentFilter, ContextLength, InvalidRequest, Malformed, NotFound, Overloaded, Quota,
+    RateLimit, Server, TruncatedStream,
 };
 
 mod wording;
@@ -327,8 +327,9 @@ fn of_status(status: u16, said: &Said) -> ModelErrorKind {
     match status {
         401 => Auth,
         402 => Quota,
-        403 => match certain {
-            Some(Quota) => Quota,
+        // Who may not ask, what may not be asked, or what is not paid for.
+        403 => match certain.or_else(|| wording(&said.message)) {
+            Some(kind @ (Quota | ContentFilter)) => kind,
             _ => Auth,
         },
         404 | 410 => NotFound,
@@ -346,7 +347,7 @@ fn of_status(status: u16, said: &Said) -> ModelErrorKind {
             _ => Server,
         },
         _ => certain
-            .or_else(|| wording(&said.message).filter(|kind| *kind != Quota))
+            .or_else(|| wording(&said.message))
             .or(coded
                 .map(|code| code.kind)
                 .filter(|kind| !kind.is_retryable()))

@@ -18,7 +18,34 @@ const MARKUP: &[(&str, Form)] = &[
     ("<|tool_call|>", Form::Tagged("<|/tool_call|>")),
     ("<|tool_call_start|>", Form::Tagged("<|tool_call_end|>")),
     ("<|python_tag|>", Form::Tagged("<|eom_id|>")),
+    ("<|action_start|><|plugin|>", Form::Tagged("<|action_end|>")),
+    ("<|START_ACTION|>", Form::Tagged("<|END_ACTION|>")),
+    ("<TOOLCALL>", Form::Tagged("</TOOLCALL>")),
+    ("<tool_use>", Form::Tagged("</tool_use>")),
+    ("<seed:tool_call>", Form::Tagged("</seed:tool_call>")),
+    ("functools[", Form::List),
     ("<function=", Form::Function),
+    (
+        "<minimax:tool_call>",
+        Form::Invokes {
+            prefix: "",
+            close: "</minimax:tool_call>",
+        },
+    ),
+    (
+        "<function_calls>",
+        Form::Invokes {
+            prefix: "",
+            close: "</function_calls>",
+        },
+    ),
+    (
+        "<｜DSML｜function_calls>",
+        Form::Invokes {
+            prefix: "｜DSML｜",
+            close: "</｜DSML｜function_calls>",
+        },
+    ),
     ("[TOOL_CALLS]", Form::Mistral),
     (
         "<|tool_calls_section_begin|>",
@@ -39,12 +66,22 @@ const MARKUP: &[(&str, Form)] = &[
         },
     ),
     ("<|channel|>commentary to=", Form::Channel),
+    ("<|start|>assistant<|channel|>commentary to=", Form::Channel),
 ];
 
 #[derive(Debug, Clone, Copy)]
 enum Form {
-    /// One call or a list of calls as JSON, then this.
+    /// One call or a list of calls as JSON (or in another form that models write there), then
+    /// this.
     Tagged(&'static str),
+    /// A JSON list of calls whose bracket is part of the opening text.
+    List,
+    /// `<invoke name="NAME">` elements with `<parameter name="KEY">` elements, each tag's name
+    /// behind the prefix.
+    Invokes {
+        prefix: &'static str,
+        close: &'static str,
+    },
     /// `NAME>` arguments `</function>`.
     Function,
     /// A JSON list of calls, or `NAME[ARGS]` or `NAME` and arguments.
@@ -135,10 +172,44 @@ fn whole_answer(text: &str, offered: &OfferedTools) -> Option<Vec<Found>> {
         .strip_prefix("```")
         .and_then(|rest| rest.strip_suffix("```"))
     {
-        text = inner.strip_prefix("json").unwrap_or(inner).trim();
+        let language = ["json", "tool_code", "python"]
+            .iter()
+            .find_map(|language| inner.strip_prefix(language));
+        text = language.unwrap_or(inner).trim();
     }
-    let value: Value = serde_json::from_str(text).ok()?;
-    calls_of(&value, offered)
+    match serde_json::from_str::<Value>(text) {
+        Ok(value) => calls_of(&value, offered, Bare::Yes),
+        Err(_) => pythonic(text, offered),
+    }
+}
+
+/// Calls as a Python program writes them, `[add(a=1, b=2), now()]` or one of them, and nothing
+/// else.
+fn pythonic(text: &str, offered: &OfferedTools) -> Option<Vec<Found>> {
+    let inner = text
+        .strip_prefix('[')
+        .and_then(|text| text.strip_suffix(']'));
+    let mut rest = inner.unwrap_or(text).trim();
+    let mut calls = Vec::new();
+    while !rest.is_empty() {
+        let (name, arguments) = rest.split_once('(')?;
+        let (values, end) = crate::arguments::keywords(arguments)?;
+        let name = name.trim();
+        let name = offered
+            .find(name)
+            .or_else(|| offered.find(name.strip_suffix(".call")?))?;
+        calls.push(Found {
+            name: name.to_owned(),
+            arguments: Value::Object(values).to_string(),
+        });
+        rest = arguments[end..].trim_start();
+        match rest.strip_prefix(',') {
+            Some(more) if inner.is_some() => rest = more.trim_start(),
+            _ if rest.is_empty() => {}
+            _ => return None,
+        }
+    }
+    (!calls.is_empty()).then_some(calls)
 }
 
 fn recover(text: &str, offered: &OfferedTools) -> (String, Vec<Found>) {
@@ -188,6 +259,11 @@ fn push_text(kept: &mut String, text: &str, after_markup: bool, before_markup: b
 fn read(form: Form, text: &str, offered: &OfferedTools) -> Option<(Vec<Found>, usize)> {
     match form {
         Form::Tagged(close) => tagged(text, close, offered),
+        Form::List => {
+            let (value, end) = json(&format!("[{text}"))?;
+            Some((calls_of(&value, offered, Bare::No)?, end - 1))
+        }
+        Form::Invokes { prefix, close } => invokes(text, prefix, close, offered),
         Form::Function => {
             let (call, at) = function(text, offered)?;
             Some((vec![call], at))
@@ -211,10 +287,19 @@ fn tagged(text: &str, close: &str, offered: &OfferedTools) -> Option<(Vec<Found>
         let (call, length) = function(inner, offered)?;
         calls.push(call);
         at += body.len() - inner.len() + length;
+    } else if !body.starts_with(['{', '[']) {
+        // GLM names the tool and gives each key and value an element; Llama writes Python.
+        let end = body.find(close).unwrap_or(body.len());
+        calls.extend(
+            keyed(&body[..end], offered)
+                .map(|call| vec![call])
+                .or_else(|| pythonic(body[..end].trim(), offered))?,
+        );
+        at += end;
     } else {
         loop {
             let (value, end) = json(&text[at..]).or_else(|| mended_until(&text[at..], close))?;
-            calls.extend(calls_of(&value, offered)?);
+            calls.extend(calls_of(&value, offered, Bare::No)?);
             at += end;
             let rest = text[at..].trim_start();
             let more = rest.strip_prefix([';', ',']).unwrap_or(rest).trim_start();
@@ -225,6 +310,69 @@ fn tagged(text: &str, close: &str, offered: &OfferedTools) -> Option<(Vec<Found>
         }
     }
     Some((calls, closed(text, at, close)))
+}
+
+/// `NAME`, then `<arg_key>` and `<arg_value>` elements in turn.
+fn keyed(text: &str, offered: &OfferedTools) -> Option<Found> {
+    let (name, mut rest) = match text.find("<arg_key>") {
+        Some(at) => text.split_at(at),
+        None => (text, ""),
+    };
+    let name = offered.find(name.trim())?.to_owned();
+    let mut arguments = serde_json::Map::new();
+    while let Some((key, after)) = element(rest, "<arg_key>", "</arg_key>") {
+        let (value, after) = element(after, "<arg_value>", "</arg_value>")?;
+        arguments.insert(key.trim().to_owned(), Value::from(value));
+        rest = after;
+    }
+    rest.trim().is_empty().then(|| Found {
+        name,
+        arguments: Value::Object(arguments).to_string(),
+    })
+}
+
+/// The text of the element that comes next, and what stands behind it.
+fn element<'a>(text: &'a str, open: &str, close: &str) -> Option<(&'a str, &'a str)> {
+    text.trim_start().strip_prefix(open)?.split_once(close)
+}
+
+fn invokes(
+    text: &str,
+    prefix: &str,
+    close: &str,
+    offered: &OfferedTools,
+) -> Option<(Vec<Found>, usize)> {
+    let tag = |name: &str| {
+        (
+            format!("<{prefix}{name} name=\""),
+            format!("</{prefix}{name}>"),
+        )
+    };
+    let ((invoke, invoked), (parameter, given)) = (tag("invoke"), tag("parameter"));
+    let mut calls = Vec::new();
+    let mut rest = text;
+    while let Some((call, after)) = element(rest, &invoke, &invoked) {
+        let (name, mut inner) = call.split_once("\">")?;
+        let mut arguments = serde_json::Map::new();
+        while let Some((one, more)) = element(inner, &parameter, &given) {
+            let (key, one) = one.split_once('"')?;
+            let (_, value) = one.split_once('>')?;
+            arguments.insert(key.to_owned(), Value::from(value));
+            inner = more;
+        }
+        if !inner.trim().is_empty() {
+            return None;
+        }
+        calls.push(Found {
+            name: offered.find(name)?.to_owned(),
+            arguments: Value::Object(arguments).to_string(),
+        });
+        rest = after;
+    }
+    if calls.is_empty() {
+        return None;
+    }
+    Some((calls, closed(text, text.len() - rest.len(), close)))
 }
 
 /// Where the markup ends: behind its closing text, if that follows.
@@ -292,7 +440,7 @@ fn function(text: &str, offered: &OfferedTools) -> Option<(Found, usize)> {
 fn mistral(text: &str, offered: &OfferedTools) -> Option<(Vec<Found>, usize)> {
     if text.trim_start().starts_with(['[', '{']) {
         let (value, end) = json(text)?;
-        return Some((calls_of(&value, offered)?, end));
+        return Some((calls_of(&value, offered, Bare::No)?, end));
     }
     let brace = text.find('{')?;
     let head = &text[..brace];
@@ -363,17 +511,35 @@ fn channel(text: &str, offered: &OfferedTools) -> Option<(Vec<Found>, usize)> {
     ))
 }
 
+/// Whether a value stands without markup: only arguments tell then that it is a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Bare {
+    Yes,
+    No,
+}
+
 /// The calls that a value is; `None` when it is none, or one of a tool that was not offered.
-fn calls_of(value: &Value, offered: &OfferedTools) -> Option<Vec<Found>> {
+fn calls_of(value: &Value, offered: &OfferedTools, bare: Bare) -> Option<Vec<Found>> {
     match value {
-        Value::Array(items) if !items.is_empty() => {
-            items.iter().map(|item| call_of(item, offered)).collect()
+        Value::Array(items) if !items.is_empty() => items
+            .iter()
+            .map(|item| call_of(item, offered, bare))
+            .collect(),
+        // A whole message as text.
+        Value::Object(object) if object.len() == 1 && object.contains_key("tool_calls") => {
+            let calls = object["tool_calls"]
+                .as_array()
+                .filter(|list| !list.is_empty())?;
+            calls
+                .iter()
+                .map(|item| call_of(item, offered, bare))
+                .collect()
         }
-        item => Some(vec![call_of(item, offered)?]),
+        item => Some(vec![call_of(item, offered, bare)?]),
     }
 }
 
-fn call_of(value: &Value, offered: &OfferedTools) -> Option<Found> {
+fn call_of(value: &Value, offered: &OfferedTools, bare: Bare) -> Option<Found> {
     let object = value.as_object()?;
     let object = match object.get("function") {
         Some(Value::Object(inner)) => inner,
@@ -384,10 +550,12 @@ fn call_of(value: &Value, offered: &OfferedTools) -> Option<Found> {
         .find_map(|key| object.get(*key)?.as_str())?;
     let arguments = ["arguments", "parameters", "args", "input"]
         .iter()
-        .find_map(|key| object.get(*key))?;
+        .find_map(|key| object.get(*key));
     let arguments = match arguments {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+        None if bare == Bare::No => String::new(),
+        None => return None,
     };
     Some(Found {
         name: offered.find(name)?.to_owned(),

@@ -63,9 +63,20 @@ fn duration(number: &str, unit: f64) -> Option<Duration> {
 
 /// A date; one that has passed means no wait.
 fn date(value: &str, now: Timestamp) -> Option<Duration> {
-    let parsed = DATES
-        .iter()
-        .find_map(|form| PrimitiveDateTime::parse(value, form).ok())?;
+    let parse = |value: &str| {
+        DATES
+            .iter()
+            .find_map(|form| PrimitiveDateTime::parse(value, form).ok())
+    };
+    let parsed = parse(value).or_else(|| parse(&in_full(value)?))?;
     let then = parsed.assume_offset(UtcOffset::UTC).unix_timestamp();
     Some(Timestamp::from_millis(then.checked_mul(1_000)?).since(now))
+}
+
+/// The date of the oldest form, `Monday, 30-Nov-26 10:00:00 GMT`, with the whole year.
+fn in_full(value: &str) -> Option<String> {
+    let (_, date) = value.split_once(", ")?;
+    let mut parts = date.splitn(3, '-');
+    let (day, month, rest) = (parts.next()?, parts.next()?, parts.next()?);
+    Some(format!("{day} {month} 20{rest}"))
 }

@@ -154,7 +154,17 @@ impl ChunkDecoder {
                 self.reply.fail(error);
             }
             BodyKind::Empty | BodyKind::Events => {
-                self.reply.stray = self.reader.stray_line().map(str::to_owned);
+                let stray = self.reader.stray_line().map(str::to_owned);
+                if let Some(said) = stray
+                    .as_deref()
+                    .and_then(|line| line.strip_prefix("error:"))
+                    && !self.reply.is_complete()
+                {
+                    // An error that is written as a field of its own (llama.cpp).
+                    let value = serde_json::from_str(said).unwrap_or_else(|_| Value::from(said));
+                    return self.reply.fail(classify::in_body(&value));
+                }
+                self.reply.stray = stray;
             }
         }
         self.reply.end();
@@ -358,6 +368,7 @@ impl ReplyState {
                     }
                 }
             }
+            Err(_) if self.run_together(data, last) => {}
             // Whatever comes after the end is not needed.
             Err(_) if self.is_complete() => {}
             // The connection broke inside the event: the end finds that out.
@@ -372,6 +383,35 @@ impl ReplyState {
                 });
             }
         }
+    }
+
+    /// Events without the blank lines between them, with their field's name twice, or whose word
+    /// for the end is written otherwise. False when any line is none of these.
+    fn run_together(&mut self, data: &str, last: bool) -> bool {
+        let lines: Vec<&str> = data
+            .lines()
+            .map(|line| line.strip_prefix("data:").unwrap_or(line).trim())
+            .filter(|line| !line.is_empty())
+            .collect();
+        let ends = |line: &str| line.trim_matches('"').eq_ignore_ascii_case("[done]");
+        let bodies = lines
+            .iter()
+            .take_while(|line| ends(line) || serde_json::from_str::<Body<'_>>(line).is_ok())
+            .count();
+        // Only the last line of a stream can be cut.
+        if bodies == 0 || bodies + usize::from(last) < lines.len() {
+            return false;
+        }
+        for line in &lines[..bodies] {
+            if self.done || self.done_marker {
+                break;
+            }
+            match serde_json::from_str::<Body<'_>>(line) {
+                Ok(body) => self.body(&body, line),
+                Err(_) => self.done_marker = true,
+            }
+        }
+        true
     }
 
     fn json_body(&mut self, bytes: &[u8]) {

@@ -23,6 +23,33 @@ pub(super) fn object(text: &str) -> Option<(JsonObject, usize)> {
     }
 }
 
+/// Reads the keyword arguments of a Python call, from behind its opening parenthesis; gives them
+/// and where the closing one ends.
+pub(super) fn keywords(text: &str) -> Option<(JsonObject, usize)> {
+    let mut reader = Reader {
+        text,
+        at: 0,
+        depth: 0,
+    };
+    let mut object = JsonObject::new();
+    loop {
+        reader.skip_space();
+        if reader.takes(')') {
+            return Some((object, reader.at));
+        }
+        let key = reader.bare_key()?;
+        reader.skip_space();
+        if !reader.takes('=') {
+            return None;
+        }
+        let value = reader.value()?;
+        object.insert(key, value);
+        if !reader.more(')')? {
+            return Some((object, reader.at));
+        }
+    }
+}
+
 struct Reader<'a> {
     text: &'a str,
     at: usize,
