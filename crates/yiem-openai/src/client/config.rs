@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
-use yiem_core::{BoxError, BoxFuture, Env, ModelError, ModelErrorKind, ModelInfo, ReplyInfo, SystemEnv};
+use yiem_core::{
+    BoxError, BoxFuture, Env, ModelError, ModelErrorKind, ModelInfo, ReplyInfo, SystemEnv,
+};
 
 use super::{Inner, OPENAI_BASE_URL, OpenAiModel};
 use crate::compat::{Compat, Preset};
