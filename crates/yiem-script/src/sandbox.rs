@@ -103,7 +103,7 @@ pub(crate) enum Task {
 /// A fresh runtime with the prelude and nothing of any script in it. Serves one job.
 pub(crate) struct Sandbox {
     // Before the runtime that it is of: it has to go first.
-    prelude: Persistent<Object<'static>>,
+    prelude: Option<Persistent<Object<'static>>>,
     link: Rc<Link>,
     context: Context,
     runtime: Runtime,
@@ -150,16 +150,17 @@ impl Sandbox {
                 .map_err(|e| engine_failed(&e))
         })?;
         Ok(Self {
-            prelude,
+            prelude: Some(prelude),
             link,
             context,
             runtime,
         })
     }
 
-    /// Does the job, and gives JSON. Ends soon after `stop` is set.
+    /// Does the job, and gives JSON. Ends soon after `stop` is set. To be dropped afterwards; that
+    /// takes its time, which nobody who waits for the result has to wait for.
     pub(crate) fn run(
-        self,
+        &mut self,
         job: &Job,
         limits: &ScriptLimits,
         stop: &Arc<AtomicBool>,
@@ -171,7 +172,9 @@ impl Sandbox {
             .set_interrupt_handler(Some(Box::new(move || flag.load(Ordering::Relaxed))));
         self.link.port.replace(Some(Rc::clone(&port)));
         self.link.stop.replace(Arc::clone(stop));
-        let Self { prelude, .. } = self;
+        let Some(prelude) = self.prelude.take() else {
+            return Err(engine_failed(&"it has served a job already"));
+        };
         let result = self.context.with(|ctx| {
             let prelude = prelude.restore(&ctx).map_err(|e| engine_failed(&e))?;
             let run = Run {

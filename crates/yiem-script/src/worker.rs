@@ -248,12 +248,13 @@ fn run(order: Order, ready: Option<Sandbox>) {
         most_open: limits.open_requests,
         log_lines: Cell::new(limits.log_lines),
     });
+    let mut sandbox = ready;
     let result = catch_unwind(AssertUnwindSafe(|| {
-        let sandbox = match ready {
+        let made = match sandbox.take() {
             Some(sandbox) => sandbox,
             None => Sandbox::new(&limits)?,
         };
-        sandbox.run(&job, &limits, &stop, port)
+        sandbox.insert(made).run(&job, &limits, &stop, port)
     }));
     let result = result.unwrap_or_else(|_| {
         Err(ScriptError::new(
@@ -264,6 +265,7 @@ fn run(order: Order, ready: Option<Sandbox>) {
     drop(end);
     // Nobody may wait any more.
     let _ = told.blocking_send(Told::Done(result));
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(sandbox)));
 }
 
 struct Port {

@@ -60,7 +60,7 @@ fn run_module(
                 requests: RefCell::default(),
                 replies: RefCell::default(),
             });
-            let sandbox = Sandbox::new(&limits).unwrap();
+            let mut sandbox = Sandbox::new(&limits).unwrap();
             let result = sandbox.run(&job, &limits, &stop, Rc::clone(&port) as Rc<dyn HostPort>);
             let requests = port.requests.borrow().clone();
             (
