@@ -176,7 +176,9 @@ impl Driver {
                     self.finish();
                     return;
                 }
-                self.perform(step).await;
+                if let Some(step) = self.perform_now(step) {
+                    self.perform(step).await;
+                }
                 if !self.cut && self.cancel.is_cancelled() {
                     self.cut_now();
                 }
@@ -221,6 +223,28 @@ impl Driver {
         if let Some(run) = &mut self.shared.lock().run {
             run.handle(input, &facts);
         }
+    }
+
+    /// Does what needs no waiting: an event that only plain listeners are told. Gives back any
+    /// other step.
+    fn perform_now(&mut self, step: Step) -> Option<Step> {
+        let Step::Emit(event) = step else {
+            return Some(step);
+        };
+        let shared = &self.shared;
+        let waits = shared.has_sinks
+            || !shared.subscribers.is_empty()
+            || (shared.journal.is_some() && matches!(event.kind, EventKind::TurnEnd { .. }));
+        if waits {
+            return Some(Step::Emit(event));
+        }
+        self.spans.event(&event);
+        for listener in shared.listeners.iter() {
+            if let Listener::Plain(listener) = listener {
+                call_plain(&**listener, &event);
+            }
+        }
+        None
     }
 
     async fn perform(&mut self, step: Step) {
@@ -421,21 +445,8 @@ impl Driver {
     // ---- effects ----
 
     async fn emit(&mut self, event: AgentEvent) {
-        let nobody = self.shared.listeners.is_empty() && self.shared.subscribers.is_empty();
         self.spans.event(&event);
-        if nobody {
-            return;
-        }
         let listeners = Arc::clone(&self.shared.listeners);
-        // Only who may keep an event needs it shared.
-        if !self.shared.has_sinks && self.shared.subscribers.is_empty() {
-            for listener in &*listeners {
-                if let Listener::Plain(listener) = listener {
-                    call_plain(&**listener, &event);
-                }
-            }
-            return;
-        }
         let event = Arc::new(event);
         self.shared.subscribers.publish(&event);
         for listener in &*listeners {

@@ -104,7 +104,13 @@ pub(crate) async fn prepare(
         return Err(Rejection::new(RejectReason::UnknownTool, text));
     };
     let args = match &call.arguments {
-        ToolArguments::Object { value, .. } => JsonObject::clone(value),
+        ToolArguments::Object { value, .. } => match tool.accept_unchanged(value) {
+            Some(args) => args,
+            None => tool
+                .accept(JsonObject::clone(value))
+                .await
+                .map_err(invalid)?,
+        },
         ToolArguments::Unreadable { raw, reason } => {
             return Err(Rejection::new(
                 RejectReason::UnreadableArguments,
@@ -112,7 +118,6 @@ pub(crate) async fn prepare(
             ));
         }
     };
-    let args = tool.accept(args).await.map_err(invalid)?;
     let mut prepared = PreparedToolCall {
         tool: Arc::clone(tool),
         call,

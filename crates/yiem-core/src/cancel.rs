@@ -27,9 +27,20 @@ pub struct CancelToken(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    token: CancellationToken,
+    /// Made when somebody waits for this token or ends it alone; most children only live and
+    /// look at their parent.
+    token: OnceLock<CancellationToken>,
     reason: OnceLock<CancelReason>,
     parent: Option<CancelToken>,
+}
+
+impl Inner {
+    fn token(&self) -> &CancellationToken {
+        self.token.get_or_init(|| match &self.parent {
+            Some(parent) => parent.0.token().child_token(),
+            None => CancellationToken::new(),
+        })
+    }
 }
 
 impl CancelToken {
@@ -43,7 +54,7 @@ impl CancelToken {
     #[must_use]
     pub fn child(&self) -> Self {
         Self(Arc::new(Inner {
-            token: self.0.token.child_token(),
+            token: OnceLock::new(),
             reason: OnceLock::new(),
             parent: Some(self.clone()),
         }))
@@ -59,14 +70,18 @@ impl CancelToken {
         if !self.is_cancelled() {
             let _ = self.0.reason.set(reason);
         }
-        self.0.token.cancel();
+        self.0.token().cancel();
     }
 
     /// Whether it was cancelled (SP-022 `aborted`).
     #[doc(alias = "aborted")]
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.0.token.is_cancelled()
+        match (self.0.token.get(), &self.0.parent) {
+            (Some(token), _) => token.is_cancelled(),
+            (None, Some(parent)) => parent.is_cancelled(),
+            (None, None) => false,
+        }
     }
 
     /// Why, once cancelled: this token's own reason, else its nearest parent's.
@@ -87,18 +102,18 @@ impl CancelToken {
 
     /// Ends when the token is cancelled; at once if it is. May be dropped at any time.
     pub async fn cancelled(&self) {
-        self.0.token.cancelled().await;
+        self.0.token().cancelled().await;
     }
 
     /// As [`cancelled`](Self::cancelled), owning its token, to be stored or boxed.
     pub fn cancelled_owned(&self) -> impl Future<Output = ()> + Send + 'static {
-        self.0.token.clone().cancelled_owned()
+        self.0.token().clone().cancelled_owned()
     }
 
     /// Runs `work` until it ends or the token is cancelled, whichever is first; `None` when
     /// cancelled. `work` is dropped then.
     pub async fn run_until_cancelled<F: Future>(&self, work: F) -> Option<F::Output> {
-        self.0.token.run_until_cancelled(work).await
+        self.0.token().run_until_cancelled(work).await
     }
 }
 
@@ -124,6 +139,32 @@ mod tests {
         child.cancel();
         assert!(!parent.is_cancelled());
         assert_eq!(child.reason(), Some(CancelReason::TimedOut));
+    }
+
+    #[tokio::test]
+    async fn a_grandchild_hears_of_it_whoever_was_looked_at_before() {
+        for look in [false, true] {
+            let parent = CancelToken::new();
+            let child = parent.child();
+            let grandchild = child.child();
+            if look {
+                assert!(!child.is_cancelled());
+                let mut waiting = Box::pin(grandchild.cancelled());
+                assert_eq!(futures_poll(waiting.as_mut()), std::task::Poll::Pending);
+            }
+            child.cancel_because(CancelReason::TimedOut);
+            assert!(grandchild.is_cancelled());
+            assert_eq!(grandchild.reason(), Some(CancelReason::TimedOut));
+            grandchild.cancelled().await;
+            assert!(!parent.is_cancelled());
+            // Born after the end of its parent.
+            assert!(child.child().is_cancelled());
+            child.child().cancelled().await;
+        }
+    }
+
+    fn futures_poll<F: Future>(work: std::pin::Pin<&mut F>) -> std::task::Poll<F::Output> {
+        work.poll(&mut std::task::Context::from_waker(std::task::Waker::noop()))
     }
 
     #[tokio::test]

@@ -112,6 +112,15 @@ pub trait Tool: Send + Sync + 'static {
     /// What it says of itself. The same for as long as the tool lives.
     fn definition(&self) -> &Arc<ToolDefinition>;
 
+    /// Whether this tool has a [`prepare_arguments`](Self::prepare_arguments) or a
+    /// [`validate_required_args`](Self::validate_required_args) of its own. Where it has none,
+    /// arguments that fit its schema as they came are given to it without a copy.
+    ///
+    /// Default: yes, so that neither is ever passed over.
+    fn has_own_checks(&self) -> bool {
+        true
+    }
+
     /// Changes the arguments before they are checked (T `prepareArguments`). The stored call
     /// keeps what the model gave.
     ///
@@ -145,6 +154,9 @@ impl<T: Tool + ?Sized> Tool for Arc<T> {
     fn definition(&self) -> &Arc<ToolDefinition> {
         (**self).definition()
     }
+    fn has_own_checks(&self) -> bool {
+        (**self).has_own_checks()
+    }
     async fn prepare_arguments(&self, args: JsonObject) -> Result<JsonObject, ToolError> {
         (**self).prepare_arguments(args).await
     }
@@ -161,6 +173,9 @@ impl<T: Tool + ?Sized> Tool for Arc<T> {
 impl<T: Tool + ?Sized> Tool for Box<T> {
     fn definition(&self) -> &Arc<ToolDefinition> {
         (**self).definition()
+    }
+    fn has_own_checks(&self) -> bool {
+        (**self).has_own_checks()
     }
     async fn prepare_arguments(&self, args: JsonObject) -> Result<JsonObject, ToolError> {
         (**self).prepare_arguments(args).await

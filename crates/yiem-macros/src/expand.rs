@@ -359,7 +359,14 @@ fn hooks(attribute: &ToolAttribute, yiem: &TokenStream) -> TokenStream {
             }
         }
     });
-    quote!(#prepare #validate)
+    let any = prepare.is_some() || validate.is_some();
+    quote! {
+        fn has_own_checks(&self) -> bool {
+            #any
+        }
+        #prepare
+        #validate
+    }
 }
 
 fn call(function: &ItemFn, parameters: &[Parameter], yiem: &TokenStream) -> TokenStream {

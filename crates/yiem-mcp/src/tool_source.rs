@@ -180,6 +180,10 @@ impl Tool for McpTool {
         &self.definition
     }
 
+    fn has_own_checks(&self) -> bool {
+        false
+    }
+
     async fn call(&self, args: ValidArgs, context: ToolContext) -> Result<ToolOutput, ToolError> {
         let outcome = self
             .client

@@ -112,9 +112,17 @@ const PARTS: &[(&str, Meaning)] = &[
 
 /// Reads the word by its meaning.
 pub(crate) fn meaning(word: &str) -> Meaning {
+    let known = |word: &str| {
+        let found = WORDS.iter().find(|(known, _)| *known == word);
+        found.map(|(_, meaning)| *meaning)
+    };
+    // Most come as they stand in the list.
+    if let Some(meaning) = known(word) {
+        return meaning;
+    }
     let word = plain(word);
-    if let Some((_, meaning)) = WORDS.iter().find(|(known, _)| *known == word) {
-        return *meaning;
+    if let Some(meaning) = known(&word) {
+        return meaning;
     }
     PARTS
         .iter()

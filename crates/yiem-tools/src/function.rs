@@ -273,6 +273,10 @@ impl Tool for FunctionTool {
         &self.definition
     }
 
+    fn has_own_checks(&self) -> bool {
+        self.prepare.is_some() || self.check.is_some()
+    }
+
     async fn prepare_arguments(&self, args: JsonObject) -> Result<JsonObject, ToolError> {
         match &self.prepare {
             Some(prepare) => prepare(args),

@@ -205,6 +205,14 @@ impl RegisteredTool {
         self.accept_prepared(prepared).await
     }
 
+    /// The quick way for arguments that need none of this: they are taken as they are, shared and
+    /// without waiting. `None` says nothing; [`accept`](Self::accept) decides then.
+    #[must_use]
+    pub fn accept_unchanged(&self, args: &Arc<JsonObject>) -> Option<ValidArgs> {
+        let sure = !self.tool.has_own_checks() && self.args.schema().fits_unchanged(args);
+        sure.then(|| ValidArgs::accepted(Arc::clone(args)))
+    }
+
     /// The same without the tool's own preparation, for arguments that were prepared already,
     /// such as those that a hook puts in the place of accepted ones.
     ///

@@ -291,6 +291,18 @@ impl InputSchema {
         self.0.validator()
     }
 
+    /// Whether the arguments surely are as the schema wants them, and nothing has to be filled in.
+    #[cfg(feature = "schema")]
+    pub(crate) fn fits_unchanged(&self, args: &JsonObject) -> bool {
+        !self.0.outline.has_defaults() && self.0.plain.as_ref().is_some_and(|p| p.fits_object(args))
+    }
+
+    /// Without the feature `schema` nothing is sure.
+    #[cfg(not(feature = "schema"))]
+    pub(crate) fn fits_unchanged(&self, _: &JsonObject) -> bool {
+        false
+    }
+
     /// Whether the value is as the schema wants it.
     #[cfg(feature = "schema")]
     pub(crate) fn is_valid(&self, value: &Value) -> bool {

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use futures_core::Stream;
 use http_body::Body as _;
+use pin_project_lite::pin_project;
 use yiem_core::{BoxFuture, ChatEvent, Env, ModelError, ModelErrorKind};
 
 use super::{Secret, Timeouts};
@@ -38,22 +39,20 @@ pub(super) async fn within<T>(
     .await
 }
 
-/// The stream of one reply.
-pub(super) struct HttpReply<F> {
-    state: State<F>,
-}
-
-enum State<F> {
-    Asking(Pin<Box<F>>),
-    Reading(Box<Reading>),
-    Over,
+pin_project! {
+    /// The stream of one reply, in one piece from the question to its end: it is boxed by who
+    /// holds it, and needs no box inside.
+    #[project = HttpReplyAt]
+    pub(super) enum HttpReply<F> {
+        Asking { #[pin] asking: F },
+        Reading { reading: Reading },
+        Over,
+    }
 }
 
 impl<F> HttpReply<F> {
     pub(super) fn new(asking: F) -> Self {
-        Self {
-            state: State::Asking(Box::pin(asking)),
-        }
+        Self::Asking { asking }
     }
 }
 
@@ -62,21 +61,21 @@ impl<F: Future<Output = Result<Reading, ModelError>>> Stream for HttpReply<F> {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         loop {
-            match &mut self.state {
-                State::Asking(asking) => match asking.as_mut().poll(cx) {
+            match self.as_mut().project() {
+                HttpReplyAt::Asking { asking } => match asking.poll(cx) {
                     Poll::Pending => return Poll::Pending,
-                    Poll::Ready(Ok(reading)) => self.state = State::Reading(Box::new(reading)),
+                    Poll::Ready(Ok(reading)) => self.set(Self::Reading { reading }),
                     Poll::Ready(Err(error)) => {
-                        self.state = State::Over;
+                        self.set(Self::Over);
                         return Poll::Ready(Some(Err(error)));
                     }
                 },
-                State::Reading(reading) => match reading.poll(cx) {
+                HttpReplyAt::Reading { reading } => match reading.poll(cx) {
                     Poll::Pending => return Poll::Pending,
                     Poll::Ready(Some(item)) => return Poll::Ready(Some(item)),
-                    Poll::Ready(None) => self.state = State::Over,
+                    Poll::Ready(None) => self.set(Self::Over),
                 },
-                State::Over => return Poll::Ready(None),
+                HttpReplyAt::Over => return Poll::Ready(None),
             }
         }
     }
@@ -84,7 +83,7 @@ impl<F: Future<Output = Result<Reading, ModelError>>> Stream for HttpReply<F> {
 
 /// A reply of which the status is known and the body is being read.
 pub(super) struct Reading {
-    body: Pin<Box<reqwest::Body>>,
+    body: reqwest::Body,
     decoder: ChunkDecoder,
     timeouts: Timeouts,
     env: Arc<dyn Env>,
@@ -111,7 +110,7 @@ impl Reading {
         secret: Option<Secret>,
     ) -> Self {
         Self {
-            body: Box::pin(body),
+            body,
             decoder,
             timeouts,
             env,
@@ -135,7 +134,7 @@ impl Reading {
             if self.ended {
                 return Poll::Ready(None);
             }
-            match self.body.as_mut().poll_frame(cx) {
+            match Pin::new(&mut self.body).poll_frame(cx) {
                 Poll::Ready(Some(Ok(frame))) => {
                     if let Ok(piece) = frame.into_data() {
                         self.decoder.feed(&piece);

@@ -145,6 +145,12 @@ impl Outline {
         self.patterns
     }
 
+    /// Whether any default may have to be filled in.
+    #[cfg(feature = "schema")]
+    pub(crate) fn has_defaults(&self) -> bool {
+        self.has_defaults
+    }
+
     /// Puts the defaults of absent properties into `value`, wherever they surely apply.
     ///
     /// `wanted` says of each place whether it is to be filled; nothing that is there is changed.

@@ -131,6 +131,12 @@ impl Plain {
         }
     }
 
+    /// Whether the object surely fits. False says nothing.
+    pub(super) fn fits_object(&self, members: &Map<String, Value>) -> bool {
+        let object = self.types == 0 || self.types & OBJECT != 0;
+        object && !self.unsure && self.options.is_none() && self.fits_members(members)
+    }
+
     fn fits_type(&self, value: &Value) -> bool {
         let is = match value {
             Value::Null => NULL,

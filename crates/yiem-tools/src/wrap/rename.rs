@@ -34,6 +34,9 @@ impl Tool for RenamedTool {
     fn definition(&self) -> &Arc<ToolDefinition> {
         &self.definition
     }
+    fn has_own_checks(&self) -> bool {
+        self.tool.has_own_checks()
+    }
     async fn prepare_arguments(&self, args: JsonObject) -> Result<JsonObject, ToolError> {
         self.tool.prepare_arguments(args).await
     }

@@ -273,3 +273,67 @@ async fn a_tools_own_limit_of_calls_at_once_is_kept() {
     drop(first);
     assert!(third.now_or_never().is_some(), "a place is free");
 }
+
+fn unchanged(tool: &RegisteredTool, args: Value) -> bool {
+    let args = Arc::new(object(args));
+    match tool.accept_unchanged(&args) {
+        Some(accepted) => {
+            assert!(Arc::ptr_eq(accepted.shared(), &args));
+            true
+        }
+        None => false,
+    }
+}
+
+#[cfg(feature = "schema")]
+#[tokio::test]
+async fn arguments_that_fit_as_they_came_are_shared_and_only_those() {
+    let schema = |city: Value| {
+        json!({
+            "type": "object",
+            "properties": { "city": city, "days": { "type": "integer" } },
+            "required": ["city"],
+            "additionalProperties": false
+        })
+    };
+    let json_tool =
+        |schema| FunctionTool::builder("weather").json(schema, |_, _| async { "sunny" });
+    let plain = registered(json_tool(schema(json!({ "type": "string" }))));
+    assert!(unchanged(&plain, json!({ "city": "Tokyo", "days": 3 })));
+    for args in [
+        json!({}),
+        json!({ "city": 3 }),
+        json!({ "city": "Tokyo", "days": "3" }),
+        json!({ "city": "Tokyo", "dayz": 3 }),
+    ] {
+        assert!(!unchanged(&plain, args.clone()), "{args}");
+    }
+    // Whatever may have to be changed or asked goes the whole way.
+    let default = registered(json_tool(schema(
+        json!({ "type": "string", "default": "Oslo" }),
+    )));
+    let format = registered(json_tool(schema(
+        json!({ "type": "string", "format": "date" }),
+    )));
+    let prepared = registered(
+        FunctionTool::builder("weather")
+            .prepare_arguments(Ok)
+            .json(schema(json!({ "type": "string" })), |_, _| async {
+                "sunny"
+            }),
+    );
+    let checked = registered(
+        FunctionTool::builder("weather")
+            .validate_required_args(|_| None)
+            .json(schema(json!({ "type": "string" })), |_, _| async {
+                "sunny"
+            }),
+    );
+    for tool in [default, format, prepared, checked] {
+        assert!(!unchanged(&tool, json!({ "city": "Tokyo" })));
+        assert_eq!(
+            accept(&tool, json!({ "city": "Tokyo" })).await,
+            Ok(json!({ "city": "Tokyo" }))
+        );
+    }
+}
