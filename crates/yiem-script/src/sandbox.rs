@@ -383,7 +383,9 @@ impl<'js> Run<'_, 'js> {
         }
         // Where there is not even room for an error, the engine throws null.
         if thrown.is_null() {
-            return self.thrown("out of memory".to_owned(), "");
+            let mut error = self.thrown("out of memory".to_owned(), "");
+            error.message.push_str(", or threw null");
+            return error;
         }
         let explained = prelude
             .get("explain")

@@ -12,6 +12,8 @@
   const { isArray } = Array;
   const stringify = JSON.stringify;
   const parse = JSON.parse;
+  const slice = String.prototype.slice;
+  const cut = (text, most) => apply(slice, text, [0, most]);
 
   // ---- taken away -------------------------------------------------------------------------
 
@@ -255,7 +257,7 @@
   const log = (...values) => {
     let line = "";
     for (let i = 0; i < values.length; i++) line += (i ? " " : "") + show(values[i]);
-    if (line.length > 8192) line = line.slice(0, 8192) + "…";
+    if (line.length > 8192) line = cut(line, 8192) + "…";
     send("log", 0, stringify(line));
   };
   const host = {
@@ -301,7 +303,7 @@
   function place(error) {
     try {
       const stack = typeof error === "object" && error !== null ? error.stack : undefined;
-      return typeof stack === "string" ? stack.slice(0, 4000) : "";
+      return typeof stack === "string" ? cut(stack, 4000) : "";
     } catch {
       return "";
     }
@@ -311,7 +313,7 @@
     // Where random numbers begin, once for each job.
     seed(seed) { state = seed >>> 0 || 1; },
     // What an error is, and where, as two texts.
-    explain(error) { return [describe(error).slice(0, 4000), place(error)]; },
+    explain(error) { return [cut(describe(error), 4000), place(error)]; },
     // The names of the functions that a module exports.
     functions(module) {
       const names = [];

@@ -877,3 +877,127 @@ fn prepare_gives_what_it_returns_or_what_it_changed() {
         json!({"c": 3})
     );
 }
+
+/// Functions of every kind, and what they may return instead of a value.
+#[test]
+fn odd_functions_and_odd_promises_end_as_what_they_are() {
+    let run = |source: &str| {
+        let task = call("execute", json!({ "n": 1 }));
+        run_module(source, task, &ScriptLimits::default()).0
+    };
+    for (source, expected) in [
+        ("export function execute(args) { return args.n; }", json!(1)),
+        ("export const execute = async args => args.n;", json!(1)),
+        (
+            "export default 1; export let execute = function (a) { return a.n; };",
+            json!(1),
+        ),
+        // An iterator is an object without members, whoever made it.
+        ("export function* execute() { yield 1; }", json!({})),
+        ("export async function* execute() { yield 1; }", json!({})),
+        (
+            "class R { constructor() { this.a = 1; } get b() { return 2; } } export function execute() { return new R(); }",
+            json!({ "a": 1 }),
+        ),
+        (
+            "export function execute() { return Object.create({ inherited: 1 }); }",
+            json!({}),
+        ),
+        (
+            "export function execute() { return { then: 1 }; }",
+            json!({ "then": 1 }),
+        ),
+        (
+            "export function execute() { return [, , 3]; }",
+            json!([null, null, 3]),
+        ),
+        (
+            "export function execute() { return new Error('as a value'); }",
+            json!({}),
+        ),
+        (
+            "export function execute(args) { Object.freeze(args); return args; }",
+            json!({ "n": 1 }),
+        ),
+        (
+            "export function execute(args, host) { return [Object.isFrozen(host), Object.getPrototypeOf(host)]; }",
+            json!([true, null]),
+        ),
+    ] {
+        assert_eq!(run(source).unwrap(), expected, "{source}");
+    }
+    use ScriptErrorKind::{NeverSettles, Thrown};
+    for (source, expected) in [
+        ("export class execute {}", Thrown),
+        ("export function execute() { return Symbol('s'); }", Thrown),
+        ("export function execute() { return () => 1; }", Thrown),
+        (
+            "export async function execute() { await { then() {} }; }",
+            NeverSettles,
+        ),
+        (
+            "export function execute() { return { then() {} }; }",
+            NeverSettles,
+        ),
+        (
+            "export function execute() { return new Promise(() => {}); }",
+            NeverSettles,
+        ),
+        (
+            "export function execute() { return Promise.reject({ then() {} }); }",
+            Thrown,
+        ),
+        ("export function execute() { throw () => {}; }", Thrown),
+        (
+            "export function execute() { throw new (class extends Error { get message() { throw this; } })(); }",
+            Thrown,
+        ),
+        (
+            "export function execute() { return { then(a, b) { b(new RangeError('thenable')); a(1); } }; }",
+            Thrown,
+        ),
+        (
+            "export async function execute() { for await (const x of [new Promise(() => {})]); }",
+            NeverSettles,
+        ),
+        (
+            "export async function execute() { await Promise.race([]); }",
+            NeverSettles,
+        ),
+    ] {
+        let error = run(source).unwrap_err();
+        assert_eq!(error.kind, expected, "{source}: {error}");
+    }
+}
+
+/// What a script does to the language it runs in is nothing to its host.
+#[test]
+fn a_script_that_changes_everything_it_can_reach_changes_nothing_of_the_host() {
+    // What is to be spoilt is gathered first: the script would stumble over it itself.
+    let spoil = "
+        const steal = function () { throw new Error('stolen'); };
+        const define = Object.defineProperty, theft = { get: steal, set: steal, configurable: true };
+        const all = [];
+        for (const c of [Object, Array, String, Map, Promise, Function, RegExp, Number]) {
+            for (const key of [...Object.getOwnPropertyNames(c.prototype), Symbol.iterator, Symbol.toPrimitive, Symbol.species]) {
+                if (c !== Promise || !['then', 'constructor'].includes(key)) all.push([c.prototype, key]);
+            }
+        }
+        for (const key of ['0', '1', 'length', 'then', 'toJSON', 'message', 'name', 'stack']) all.push([Object.prototype, key]);
+        const names = Object.getOwnPropertyNames(globalThis);
+        for (let i = 0; i < names.length; i++) { try { globalThis[names[i]] = steal; } catch {} }
+        for (let i = 0; i < all.length; i++) { try { define(all[i][0], all[i][1], theft); } catch {} }";
+    let body = format!("{spoil}\nhost.log('still'); host.progress(1); return 'fine';");
+    let source = format!("export async function execute(args, host) {{\n{body}\n}}");
+    let (result, requests) = run_module(
+        &source,
+        call("execute", json!({})),
+        &ScriptLimits::default(),
+    );
+    assert_eq!(result.unwrap(), json!("fine"));
+    assert_eq!(requests.len(), 2);
+    let null = execute("throw null").unwrap_err();
+    assert!(null.message.ends_with("or threw null"), "{null}");
+    let thrown = execute(&format!("{spoil}\nthrow 'a plain text'")).unwrap_err();
+    assert!(thrown.message.contains("a plain text"), "{thrown}");
+}
