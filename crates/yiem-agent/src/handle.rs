@@ -248,15 +248,17 @@ impl Agent {
 
     // ---- ending it ----
 
-    /// Aborts the run that is going on, and no other. Does nothing while the agent is
-    /// idle. What is queued stays queued.
+    /// Aborts the run that is going on, and no other, and a prompt that waits for its
+    /// sources to begin one. Does nothing while the agent is idle. What is queued stays queued.
     ///
     /// Returns at once; the run's outcome comes as for every run. Running tools may use up the
     /// grace period; a new prompt waits for them.
     pub fn abort(&self) {
-        let state = self.shared().lock();
+        let mut state = self.shared().lock();
         let cancel = state.active.as_ref().map(|a| a.cancel.clone());
+        let before = std::mem::take(&mut state.before_runs);
         drop(state);
+        before.cancel();
         if let Some(cancel) = cancel {
             cancel.cancel();
         }

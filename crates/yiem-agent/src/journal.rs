@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_util::FutureExt;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use yiem_core::{History, JsonObject, Message, RunId, SessionId, ToolCallId, Usage};
 
@@ -23,7 +23,7 @@ pub(crate) use resume::OUTCOME_UNKNOWN;
 /// Something that a session writes down (S-1, S-4). Nothing that was written is changed later.
 ///
 /// JSON is camelCase with the tag `record`; a kind that this version does not know is kept.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(
     tag = "record",
     rename_all = "camelCase",
@@ -93,80 +93,6 @@ pub enum JournalRecord {
     /// A record of a kind that this version does not know, as it was written.
     #[serde(untagged)]
     Unknown(Value),
-}
-
-impl<'de> Deserialize<'de> for JournalRecord {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(
-            tag = "record",
-            rename_all = "camelCase",
-            rename_all_fields = "camelCase"
-        )]
-        enum Twin {
-            RunStart {
-                run_id: RunId,
-            },
-            Message {
-                message: Arc<Message>,
-            },
-            CallIntent {
-                tool_call_id: ToolCallId,
-                tool_name: Arc<str>,
-                args: Arc<JsonObject>,
-            },
-            CallResult {
-                message: Arc<Message>,
-            },
-            Compaction {
-                shown: Vec<Arc<Message>>,
-            },
-            Reset,
-            ModelChanged {
-                model: String,
-            },
-            ToolsChanged {
-                added: Vec<String>,
-                removed: Vec<String>,
-            },
-            Branch {
-                session_id: SessionId,
-                messages: usize,
-            },
-            RunEnd {
-                run_id: RunId,
-                reason: EndKind,
-            },
-        }
-        let value = Value::deserialize(deserializer)?;
-        Ok(match Twin::deserialize(&value) {
-            Err(_) => Self::Unknown(value),
-            Ok(Twin::RunStart { run_id }) => Self::RunStart { run_id },
-            Ok(Twin::Message { message }) => Self::Message { message },
-            Ok(Twin::CallIntent {
-                tool_call_id,
-                tool_name,
-                args,
-            }) => Self::CallIntent {
-                tool_call_id,
-                tool_name,
-                args,
-            },
-            Ok(Twin::CallResult { message }) => Self::CallResult { message },
-            Ok(Twin::Compaction { shown }) => Self::Compaction { shown },
-            Ok(Twin::Reset) => Self::Reset,
-            Ok(Twin::ModelChanged { model }) => Self::ModelChanged { model },
-            Ok(Twin::ToolsChanged { added, removed }) => Self::ToolsChanged { added, removed },
-            Ok(Twin::Branch {
-                session_id,
-                messages,
-            }) => Self::Branch {
-                session_id,
-                messages,
-            },
-            Ok(Twin::RunEnd { run_id, reason }) => Self::RunEnd { run_id, reason },
-        })
-    }
 }
 
 /// Where a session's records go (S-1): an append-only list. Object-safe.

@@ -83,6 +83,8 @@ pub(crate) struct State {
     pub(crate) tool_usage: Usage,
     pub(crate) cost: Option<Cost>,
     pub(crate) tickets: u64,
+    /// Cancelled by an abort: for prompts whose run has not begun.
+    pub(crate) before_runs: CancelToken,
     /// The id of the model that the journal knows to answer.
     pub(crate) answering: Option<String>,
 }
@@ -597,6 +599,7 @@ impl State {
             tool_usage: Usage::UNKNOWN,
             cost: None,
             tickets: 0,
+            before_runs: CancelToken::new(),
             answering: None,
         }
     }

@@ -68,14 +68,24 @@ impl Prompt {
                 }
             };
             let shared = Arc::clone(agent.shared());
+            let mut aborted = false;
             if shared.has_sources {
                 agent.start_sources();
-                shared.catalog.ready(&shared.root).await.map_err(|error| {
-                    RunError::SourceFailed {
+                // A source that hangs holds up neither who aborts nor who stops the agent.
+                let abort = shared.lock().before_runs.clone();
+                let ready = shared.catalog.ready(&shared.root);
+                let ready = shared
+                    .root
+                    .run_until_cancelled(abort.run_until_cancelled(ready))
+                    .await
+                    .ok_or(RunError::Closed)?;
+                aborted = ready.is_none();
+                if let Some(Err(error)) = ready {
+                    return Err(RunError::SourceFailed {
                         name: error.source_name.clone(),
                         message: error.message.clone(),
-                    }
-                })?;
+                    });
+                }
             }
             agent.find_tools_of_open_calls().await;
             let (waiter, outcome) = oneshot::channel();
@@ -87,6 +97,9 @@ impl Prompt {
                 output,
                 Some(ticket),
             )?;
+            if aborted {
+                shared.give_up(ticket);
+            }
             agent.begun(begun);
             awaited(&agent, ticket, outcome).await
         }))

@@ -2,11 +2,11 @@
 
 use expect_test::expect;
 
-use crate::check;
+use crate::check_whole;
 
 #[test]
 fn abort_before_the_first_piece() {
-    check(
+    check_whole(
         r#"
 model: hang
 model: say "fine"
@@ -17,16 +17,12 @@ user: again
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
             turnEnd 1 without a reply
             agentEnd aborted
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "again"
-              messageStart assistant
-              messageUpdate "fine"
               messageEnd assistant "fine" [end_turn]
             turnEnd 1
             agentEnd completed
@@ -40,7 +36,7 @@ user: again
 
 #[test]
 fn d2_abort_mid_stream_keeps_the_partial_message() {
-    check(
+    check_whole(
         r#"
 model: say "Hel" "lo" & every 1s & hang
 model: say "fine"
@@ -51,20 +47,13 @@ user: again
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
-              messageUpdate "Hel"
-              messageUpdate "lo"
               messageEnd assistant "Hello" [aborted]
             turnEnd 1
             agentEnd aborted
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "again"
-              messageStart assistant
-              messageUpdate "fine"
               messageEnd assistant "fine" [end_turn]
             turnEnd 1
             agentEnd completed
@@ -78,7 +67,7 @@ user: again
 
 #[test]
 fn abort_mid_stream_of_a_call_leaves_no_open_call() {
-    check(
+    check_whole(
         r#"
 tool echo echo
 model: say "let me" & call echo {"value":"x"} & hang
@@ -90,22 +79,13 @@ user: again
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
-              messageUpdate "let me"
-              messageUpdate call echo
-              messageUpdate arguments {"value":"x"}
-              messageUpdate call echo whole
               messageEnd assistant "let me" [aborted]
             turnEnd 1
             agentEnd aborted
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "again"
-              messageStart assistant
-              messageUpdate "fine"
               messageEnd assistant "fine" [end_turn]
             turnEnd 1
             agentEnd completed
@@ -119,7 +99,7 @@ user: again
 
 #[test]
 fn abort_lets_a_tool_that_listens_end() {
-    check(
+    check_whole(
         r#"
 tool a slow 10s "A"
 model: call a {}
@@ -131,25 +111,16 @@ user: again
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
-              messageUpdate call a
-              messageUpdate arguments {}
-              messageUpdate call a whole
               messageEnd assistant call call_1 a {} [tool_calls]
               toolExecutionStart call_1 a {}
               toolExecutionEnd call_1 error "cancelled"
-              messageStart toolResult
               messageEnd toolResult call_1 error "cancelled"
             turnEnd 1, 1 result
             agentEnd aborted
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "again"
-              messageStart assistant
-              messageUpdate "fine"
               messageEnd assistant "fine" [end_turn]
             turnEnd 1
             agentEnd completed
@@ -163,7 +134,7 @@ user: again
 
 #[test]
 fn abort_gives_a_deaf_tool_the_grace_period() {
-    check(
+    check_whole(
         r#"
 tool a deaf 3s "A"
 model: call a {}
@@ -175,25 +146,16 @@ user: again
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
-              messageUpdate call a
-              messageUpdate arguments {}
-              messageUpdate call a whole
               messageEnd assistant call call_1 a {} [tool_calls]
               toolExecutionStart call_1 a {}
               toolExecutionEnd call_1 ok "A"
-              messageStart toolResult
               messageEnd toolResult call_1 ok "A"
             turnEnd 1, 1 result
             agentEnd aborted
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "again"
-              messageStart assistant
-              messageUpdate "fine"
               messageEnd assistant "fine" [end_turn]
             turnEnd 1
             agentEnd completed
@@ -207,7 +169,7 @@ user: again
 
 #[test]
 fn abort_drops_a_tool_that_never_ends() {
-    check(
+    check_whole(
         r#"
 tool a never
 tool b slow 10s "B"
@@ -220,32 +182,19 @@ user: again
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
-              messageUpdate call a
-              messageUpdate arguments {}
-              messageUpdate call a whole
-              messageUpdate call b
-              messageUpdate arguments {}
-              messageUpdate call b whole
               messageEnd assistant call call_1 a {}, call call_2 b {} [tool_calls]
               toolExecutionStart call_1 a {}
               toolExecutionStart call_2 b {}
               toolExecutionEnd call_2 error "cancelled"
               toolExecutionEnd call_1 error "Aborted: the run was aborted and the tool did not end in time. Whether it took effect is unknown."
-              messageStart toolResult
               messageEnd toolResult call_1 error "Aborted: the run was aborted and the tool did not end in time. Whether it took effect is unknown."
-              messageStart toolResult
               messageEnd toolResult call_2 error "cancelled"
             turnEnd 1, 2 results
             agentEnd aborted
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "again"
-              messageStart assistant
-              messageUpdate "fine"
               messageEnd assistant "fine" [end_turn]
             turnEnd 1
             agentEnd completed
@@ -259,7 +208,7 @@ user: again
 
 #[test]
 fn d4_abort_answers_calls_that_have_not_begun_at_once() {
-    check(
+    check_whole(
         r#"
 set max-parallel 1
 tool a deaf 3s "A"
@@ -270,28 +219,14 @@ at 1s: abort
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
-              messageUpdate call a
-              messageUpdate arguments {"n":1}
-              messageUpdate call a whole
-              messageUpdate call a
-              messageUpdate arguments {"n":2}
-              messageUpdate call a whole
-              messageUpdate call a
-              messageUpdate arguments {"n":3}
-              messageUpdate call a whole
               messageEnd assistant call call_1 a {"n":1}, call call_2 a {"n":2}, call call_3 a {"n":3} [tool_calls]
               toolExecutionStart call_1 a {"n":1}
               toolCallRejected call_2 aborted "Not executed: the run was aborted before this call began."
               toolCallRejected call_3 aborted "Not executed: the run was aborted before this call began."
               toolExecutionEnd call_1 ok "A"
-              messageStart toolResult
               messageEnd toolResult call_1 ok "A"
-              messageStart toolResult
               messageEnd toolResult call_2 error "Not executed: the run was aborted before this call began."
-              messageStart toolResult
               messageEnd toolResult call_3 error "Not executed: the run was aborted before this call began."
             turnEnd 1, 3 results
             agentEnd aborted
@@ -304,7 +239,7 @@ at 1s: abort
 
 #[test]
 fn abort_in_a_sequential_batch() {
-    check(
+    check_whole(
         r#"
 set sequential
 tool a deaf 2s "A"
@@ -317,38 +252,21 @@ user: again
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
-              messageUpdate call a
-              messageUpdate arguments {"n":1}
-              messageUpdate call a whole
-              messageUpdate call a
-              messageUpdate arguments {"n":2}
-              messageUpdate call a whole
-              messageUpdate call a
-              messageUpdate arguments {"n":3}
-              messageUpdate call a whole
               messageEnd assistant call call_1 a {"n":1}, call call_2 a {"n":2}, call call_3 a {"n":3} [tool_calls]
               toolExecutionStart call_1 a {"n":1}
               toolExecutionEnd call_1 ok "A"
               toolExecutionStart call_2 a {"n":2}
               toolCallRejected call_3 aborted "Not executed: the run was aborted before this call began."
               toolExecutionEnd call_2 ok "A"
-              messageStart toolResult
               messageEnd toolResult call_1 ok "A"
-              messageStart toolResult
               messageEnd toolResult call_2 ok "A"
-              messageStart toolResult
               messageEnd toolResult call_3 error "Not executed: the run was aborted before this call began."
             turnEnd 1, 3 results
             agentEnd aborted
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "again"
-              messageStart assistant
-              messageUpdate "fine"
               messageEnd assistant "fine" [end_turn]
             turnEnd 1
             agentEnd completed
@@ -362,7 +280,7 @@ user: again
 
 #[test]
 fn abort_during_backoff_ends_at_once() {
-    check(
+    check_whole(
         r#"
 model: fail server "busy" 50s
 model: say "fine"
@@ -373,17 +291,13 @@ user: again
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
               retryScheduled 2 of 5 in 50000 ms: busy
             turnEnd 1 without a reply
             agentEnd aborted
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "again"
-              messageStart assistant
-              messageUpdate "fine"
               messageEnd assistant "fine" [end_turn]
             turnEnd 1
             agentEnd completed
@@ -397,7 +311,7 @@ user: again
 
 #[test]
 fn a13_abort_while_idle_does_nothing() {
-    check(
+    check_whole(
         r#"
 model: say "fine"
 model: say "fine too"
@@ -408,19 +322,13 @@ user: again
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
-              messageUpdate "fine"
               messageEnd assistant "fine" [end_turn]
             turnEnd 1
             agentEnd completed
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "again"
-              messageStart assistant
-              messageUpdate "fine too"
               messageEnd assistant "fine too" [end_turn]
             turnEnd 1
             agentEnd completed
@@ -434,7 +342,7 @@ user: again
 
 #[test]
 fn two_aborts_are_one() {
-    check(
+    check_whole(
         r#"
 tool a deaf 3s "A"
 model: call a {}
@@ -445,16 +353,10 @@ at 2s: abort
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
-              messageUpdate call a
-              messageUpdate arguments {}
-              messageUpdate call a whole
               messageEnd assistant call call_1 a {} [tool_calls]
               toolExecutionStart call_1 a {}
               toolExecutionEnd call_1 ok "A"
-              messageStart toolResult
               messageEnd toolResult call_1 ok "A"
             turnEnd 1, 1 result
             agentEnd aborted
@@ -467,7 +369,7 @@ at 2s: abort
 
 #[test]
 fn updates_before_an_abort_are_told() {
-    check(
+    check_whole(
         r#"
 tool up updates 5 1s
 model: call up {}
@@ -477,12 +379,7 @@ at 2500ms: abort
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
-              messageUpdate call up
-              messageUpdate arguments {}
-              messageUpdate call up whole
               messageEnd assistant call call_1 up {} [tool_calls]
               toolExecutionStart call_1 up {}
               toolExecutionUpdate call_1 {"step":1}
@@ -491,7 +388,6 @@ at 2500ms: abort
               toolExecutionUpdate call_1 {"step":4}
               toolExecutionUpdate call_1 {"step":5}
               toolExecutionEnd call_1 ok "5 steps"
-              messageStart toolResult
               messageEnd toolResult call_1 ok "5 steps"
             turnEnd 1, 1 result
             agentEnd aborted
@@ -504,7 +400,7 @@ at 2500ms: abort
 
 #[test]
 fn continue_after_an_abort_goes_on() {
-    check(
+    check_whole(
         r#"
 tool a slow 10s "A"
 model: call a {}
@@ -516,23 +412,15 @@ continue:
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
-              messageUpdate call a
-              messageUpdate arguments {}
-              messageUpdate call a whole
               messageEnd assistant call call_1 a {} [tool_calls]
               toolExecutionStart call_1 a {}
               toolExecutionEnd call_1 error "cancelled"
-              messageStart toolResult
               messageEnd toolResult call_1 error "cancelled"
             turnEnd 1, 1 result
             agentEnd aborted
             agentStart
             turnStart 1
-              messageStart assistant
-              messageUpdate "so it was aborted"
               messageEnd assistant "so it was aborted" [end_turn]
             turnEnd 1
             agentEnd completed

@@ -2,11 +2,11 @@
 
 use expect_test::expect;
 
-use crate::check;
+use crate::check_whole;
 
 #[test]
 fn a04_model_error_is_a_message_and_an_outcome() {
-    check(
+    check_whole(
         r#"
 model: fail auth "boom"
 user: hi
@@ -14,9 +14,7 @@ user: hi
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
               messageEnd assistant nothing [error: boom]
             turnEnd 1
             agentEnd failed: boom
@@ -29,7 +27,7 @@ user: hi
 
 #[test]
 fn a_panicking_model_is_an_error() {
-    check(
+    check_whole(
         r#"
 model: say "Hel" & panic
 model: say "fine"
@@ -39,19 +37,13 @@ user: again
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
-              messageUpdate "Hel"
               messageEnd assistant "Hel" [error: the model panicked: the scripted model was told to panic]
             turnEnd 1
             agentEnd failed: the model panicked: the scripted model was told to panic
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "again"
-              messageStart assistant
-              messageUpdate "fine"
               messageEnd assistant "fine" [end_turn]
             turnEnd 1
             agentEnd completed
@@ -65,7 +57,7 @@ user: again
 
 #[test]
 fn q16_retry_then_success() {
-    check(
+    check_whole(
         r#"
 model: fail server "busy"
 model: say "fine"
@@ -74,11 +66,8 @@ user: hi
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
               retryScheduled 2 of 5 in 250 ms: busy
-              messageStart assistant
-              messageUpdate "fine"
               messageEnd assistant "fine" [end_turn]
             turnEnd 1
             agentEnd completed
@@ -91,7 +80,7 @@ user: hi
 
 #[test]
 fn q16_retry_leaves_the_partial_message_out() {
-    check(
+    check_whole(
         r#"
 model: say "Hel" & fail connection "reset"
 model: say "Hello"
@@ -100,14 +89,9 @@ user: hi
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
-              messageUpdate "Hel"
               messageEnd assistant "Hel" [error: reset]
               retryScheduled 2 of 5 in 250 ms: reset
-              messageStart assistant
-              messageUpdate "Hello"
               messageEnd assistant "Hello" [end_turn]
             turnEnd 1
             agentEnd completed
@@ -120,7 +104,7 @@ user: hi
 
 #[test]
 fn q17_retries_exhausted_keep_the_last_error() {
-    check(
+    check_whole(
         r#"
 set retries 2
 model: fail server "one"
@@ -131,11 +115,9 @@ user: hi
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
               retryScheduled 2 of 3 in 250 ms: one
               retryScheduled 3 of 3 in 500 ms: two
-              messageStart assistant
               messageEnd assistant nothing [error: three]
             turnEnd 1
             agentEnd failed: three
@@ -148,7 +130,7 @@ user: hi
 
 #[test]
 fn q18_retries_off() {
-    check(
+    check_whole(
         r#"
 set retries 0
 model: fail server "busy"
@@ -157,9 +139,7 @@ user: hi
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
               messageEnd assistant nothing [error: busy]
             turnEnd 1
             agentEnd failed: busy
@@ -172,7 +152,7 @@ user: hi
 
 #[test]
 fn q19_quota_is_not_retried() {
-    check(
+    check_whole(
         r#"
 model: fail quota "no money"
 user: hi
@@ -180,9 +160,7 @@ user: hi
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
               messageEnd assistant nothing [error: no money]
             turnEnd 1
             agentEnd failed: no money
@@ -195,7 +173,7 @@ user: hi
 
 #[test]
 fn q21_reply_of_a_retry_may_call() {
-    check(
+    check_whole(
         r#"
 tool echo echo
 model: fail server "busy"
@@ -206,22 +184,14 @@ user: hi
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
               retryScheduled 2 of 5 in 250 ms: busy
-              messageStart assistant
-              messageUpdate call echo
-              messageUpdate arguments {"value":"x"}
-              messageUpdate call echo whole
               messageEnd assistant call call_1 echo {"value":"x"} [tool_calls]
               toolExecutionStart call_1 echo {"value":"x"}
               toolExecutionEnd call_1 ok "x"
-              messageStart toolResult
               messageEnd toolResult call_1 ok "x"
             turnEnd 1, 1 result
             turnStart 2
-              messageStart assistant
-              messageUpdate "done"
               messageEnd assistant "done" [end_turn]
             turnEnd 2
             agentEnd completed
@@ -234,7 +204,7 @@ user: hi
 
 #[test]
 fn r05_the_server_says_how_long() {
-    check(
+    check_whole(
         r#"
 model: fail rate_limit "slow down" 2s
 model: say "fine"
@@ -243,11 +213,8 @@ user: hi
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
               retryScheduled 2 of 5 in 2000 ms: slow down
-              messageStart assistant
-              messageUpdate "fine"
               messageEnd assistant "fine" [end_turn]
             turnEnd 1
             agentEnd completed
@@ -260,7 +227,7 @@ user: hi
 
 #[test]
 fn a_wait_above_the_cap_is_an_error_that_names_both() {
-    check(
+    check_whole(
         r#"
 model: fail rate_limit "slow down" 90s
 user: hi
@@ -268,9 +235,7 @@ user: hi
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
               messageEnd assistant nothing [error: slow down; the server asks to wait 90 s, more than the 60 s that are allowed: try later, or raise the longest wait]
             turnEnd 1
             agentEnd failed: slow down; the server asks to wait 90 s, more than the 60 s that are allowed: try later, or raise the longest wait
@@ -283,7 +248,7 @@ user: hi
 
 #[test]
 fn a_stream_that_breaks_off_is_retried() {
-    check(
+    check_whole(
         r#"
 model: say "Hel" & break-off
 model: say "Hello"
@@ -292,14 +257,9 @@ user: hi
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
-              messageUpdate "Hel"
               messageEnd assistant "Hel" [error: the model's reply ended without saying that it was done]
               retryScheduled 2 of 5 in 250 ms: the model's reply ended without saying that it was done
-              messageStart assistant
-              messageUpdate "Hello"
               messageEnd assistant "Hello" [end_turn]
             turnEnd 1
             agentEnd completed
@@ -312,7 +272,7 @@ user: hi
 
 #[test]
 fn overflow_is_compacted_once_and_tried_again() {
-    check(
+    check_whole(
         r#"
 model: say "one"
 model: say "two"
@@ -328,39 +288,27 @@ user: fourth
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "first"
-              messageStart assistant
-              messageUpdate "one"
               messageEnd assistant "one" [end_turn]
             turnEnd 1
             agentEnd completed
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "second"
-              messageStart assistant
-              messageUpdate "two"
               messageEnd assistant "two" [end_turn]
             turnEnd 1
             agentEnd completed
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "third"
-              messageStart assistant
-              messageUpdate "three"
               messageEnd assistant "three" [end_turn]
             turnEnd 1
             agentEnd completed
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "fourth"
               compactionStart: too long
               compactionEnd 7 to 4 messages
-              messageStart assistant
-              messageUpdate "four"
               messageEnd assistant "four" [end_turn]
             turnEnd 1
             agentEnd completed
@@ -376,7 +324,7 @@ user: fourth
 
 #[test]
 fn overflow_again_after_compaction_is_an_error() {
-    check(
+    check_whole(
         r#"
 model: say "one"
 model: say "two"
@@ -392,38 +340,27 @@ user: fourth
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "first"
-              messageStart assistant
-              messageUpdate "one"
               messageEnd assistant "one" [end_turn]
             turnEnd 1
             agentEnd completed
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "second"
-              messageStart assistant
-              messageUpdate "two"
               messageEnd assistant "two" [end_turn]
             turnEnd 1
             agentEnd completed
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "third"
-              messageStart assistant
-              messageUpdate "three"
               messageEnd assistant "three" [end_turn]
             turnEnd 1
             agentEnd completed
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "fourth"
               compactionStart: too long
               compactionEnd 7 to 4 messages
-              messageStart assistant
               messageEnd assistant nothing [error: still too long]
             turnEnd 1
             agentEnd failed: still too long
@@ -439,7 +376,7 @@ user: fourth
 
 #[test]
 fn overflow_with_nothing_to_shorten_is_an_error() {
-    check(
+    check_whole(
         r#"
 model: fail context_length "too long"
 user: hi
@@ -447,11 +384,9 @@ user: hi
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
               compactionStart: too long
               compactionEnd failed: there is nothing older that could be summarised
-              messageStart assistant
               messageEnd assistant nothing [error: too long; it could not be shortened: there is nothing older that could be summarised]
             turnEnd 1
             agentEnd failed: too long; it could not be shortened: there is nothing older that could be summarised
@@ -464,7 +399,7 @@ user: hi
 
 #[test]
 fn continue_after_an_error() {
-    check(
+    check_whole(
         r#"
 model: fail auth "no key"
 model: say "fine"
@@ -474,16 +409,12 @@ continue:
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
               messageEnd assistant nothing [error: no key]
             turnEnd 1
             agentEnd failed: no key
             agentStart
             turnStart 1
-              messageStart assistant
-              messageUpdate "fine"
               messageEnd assistant "fine" [end_turn]
             turnEnd 1
             agentEnd completed
@@ -497,7 +428,7 @@ continue:
 
 #[test]
 fn a_retry_after_many_failures_begins_anew_in_the_next_turn() {
-    check(
+    check_whole(
         r#"
 set retries 1
 tool echo echo
@@ -510,23 +441,15 @@ user: hi
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
               retryScheduled 2 of 2 in 250 ms: busy
-              messageStart assistant
-              messageUpdate call echo
-              messageUpdate arguments {"value":"x"}
-              messageUpdate call echo whole
               messageEnd assistant call call_1 echo {"value":"x"} [tool_calls]
               toolExecutionStart call_1 echo {"value":"x"}
               toolExecutionEnd call_1 ok "x"
-              messageStart toolResult
               messageEnd toolResult call_1 ok "x"
             turnEnd 1, 1 result
             turnStart 2
               retryScheduled 2 of 2 in 250 ms: busy
-              messageStart assistant
-              messageUpdate "done"
               messageEnd assistant "done" [end_turn]
             turnEnd 2
             agentEnd completed

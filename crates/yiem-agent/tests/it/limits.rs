@@ -9,11 +9,11 @@ use yiem_agent::Agent;
 use yiem_test::{PausedEnv, Reply, ScriptedModel};
 use yiem_tools::{FunctionTool, WHOLE_OUTPUT, WHOLE_OUTPUT_FILE, WholeOutput};
 
-use crate::{check, within};
+use crate::{check_whole, within};
 
 #[test]
 fn turns_end_the_run_with_its_transcript() {
-    check(
+    check_whole(
         r#"
 set turns 2
 tool echo echo
@@ -24,27 +24,16 @@ user: hi
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
-              messageUpdate call echo
-              messageUpdate arguments {"value":"1"}
-              messageUpdate call echo whole
               messageEnd assistant call call_1 echo {"value":"1"} [tool_calls]
               toolExecutionStart call_1 echo {"value":"1"}
               toolExecutionEnd call_1 ok "1"
-              messageStart toolResult
               messageEnd toolResult call_1 ok "1"
             turnEnd 1, 1 result
             turnStart 2
-              messageStart assistant
-              messageUpdate call echo
-              messageUpdate arguments {"value":"2"}
-              messageUpdate call echo whole
               messageEnd assistant call call_2 echo {"value":"2"} [tool_calls]
               toolExecutionStart call_2 echo {"value":"2"}
               toolExecutionEnd call_2 ok "2"
-              messageStart toolResult
               messageEnd toolResult call_2 ok "2"
             turnEnd 2, 1 result
             agentEnd limit: a run may take 2 turns at most
@@ -57,7 +46,7 @@ user: hi
 
 #[test]
 fn an_answer_in_the_last_turn_is_an_answer() {
-    check(
+    check_whole(
         r#"
 set turns 2
 tool echo echo
@@ -68,21 +57,13 @@ user: hi
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
-              messageUpdate call echo
-              messageUpdate arguments {"value":"1"}
-              messageUpdate call echo whole
               messageEnd assistant call call_1 echo {"value":"1"} [tool_calls]
               toolExecutionStart call_1 echo {"value":"1"}
               toolExecutionEnd call_1 ok "1"
-              messageStart toolResult
               messageEnd toolResult call_1 ok "1"
             turnEnd 1, 1 result
             turnStart 2
-              messageStart assistant
-              messageUpdate "done"
               messageEnd assistant "done" [end_turn]
             turnEnd 2
             agentEnd completed
@@ -95,7 +76,7 @@ user: hi
 
 #[test]
 fn continue_goes_on_after_a_limit() {
-    check(
+    check_whole(
         r#"
 set turns 1
 tool echo echo
@@ -107,23 +88,15 @@ continue:
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
-              messageUpdate call echo
-              messageUpdate arguments {"value":"1"}
-              messageUpdate call echo whole
               messageEnd assistant call call_1 echo {"value":"1"} [tool_calls]
               toolExecutionStart call_1 echo {"value":"1"}
               toolExecutionEnd call_1 ok "1"
-              messageStart toolResult
               messageEnd toolResult call_1 ok "1"
             turnEnd 1, 1 result
             agentEnd limit: a run may take 1 turn at most
             agentStart
             turnStart 1
-              messageStart assistant
-              messageUpdate "done"
               messageEnd assistant "done" [end_turn]
             turnEnd 1
             agentEnd completed
@@ -137,7 +110,7 @@ continue:
 
 #[test]
 fn tool_calls_beyond_the_limit_are_answered() {
-    check(
+    check_whole(
         r#"
 set tool-calls 2
 tool echo echo
@@ -147,29 +120,15 @@ user: hi
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
-              messageUpdate call echo
-              messageUpdate arguments {"value":"1"}
-              messageUpdate call echo whole
-              messageUpdate call echo
-              messageUpdate arguments {"value":"2"}
-              messageUpdate call echo whole
-              messageUpdate call echo
-              messageUpdate arguments {"value":"3"}
-              messageUpdate call echo whole
               messageEnd assistant call call_1 echo {"value":"1"}, call call_2 echo {"value":"2"}, call call_3 echo {"value":"3"} [tool_calls]
               toolCallRejected call_3 limit "Not executed: a run may make 2 tool calls at most."
               toolExecutionStart call_1 echo {"value":"1"}
               toolExecutionStart call_2 echo {"value":"2"}
               toolExecutionEnd call_1 ok "1"
               toolExecutionEnd call_2 ok "2"
-              messageStart toolResult
               messageEnd toolResult call_1 ok "1"
-              messageStart toolResult
               messageEnd toolResult call_2 ok "2"
-              messageStart toolResult
               messageEnd toolResult call_3 error "Not executed: a run may make 2 tool calls at most."
             turnEnd 1, 3 results
             agentEnd limit: a run may make 2 tool calls at most
@@ -182,7 +141,7 @@ user: hi
 
 #[test]
 fn tokens_end_the_run_before_the_next_call() {
-    check(
+    check_whole(
         r#"
 set tokens 10
 tool echo echo
@@ -192,16 +151,10 @@ user: hi
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
-              messageUpdate call echo
-              messageUpdate arguments {"value":"1"}
-              messageUpdate call echo whole
               messageEnd assistant call call_1 echo {"value":"1"} [tool_calls]
               toolExecutionStart call_1 echo {"value":"1"}
               toolExecutionEnd call_1 ok "1"
-              messageStart toolResult
               messageEnd toolResult call_1 ok "1"
             turnEnd 1, 1 result
             agentEnd limit: 11 tokens are used, a run may use 10
@@ -214,7 +167,7 @@ user: hi
 
 #[test]
 fn wall_time_cuts_the_run() {
-    check(
+    check_whole(
         r#"
 set wall 3s
 tool a slow 10s "A"
@@ -224,16 +177,10 @@ user: hi
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
-              messageUpdate call a
-              messageUpdate arguments {}
-              messageUpdate call a whole
               messageEnd assistant call call_1 a {} [tool_calls]
               toolExecutionStart call_1 a {}
               toolExecutionEnd call_1 error "cancelled"
-              messageStart toolResult
               messageEnd toolResult call_1 error "cancelled"
             turnEnd 1, 1 result
             agentEnd limit: 3 s are the most time that a run may take
@@ -246,7 +193,7 @@ user: hi
 
 #[test]
 fn wall_time_cuts_a_stream() {
-    check(
+    check_whole(
         r#"
 set wall 3s
 model: say "Hel" "lo" & every 1s & hang
@@ -255,11 +202,7 @@ user: hi
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
-              messageUpdate "Hel"
-              messageUpdate "lo"
               messageEnd assistant "Hello" [aborted: 3 s are the most time that a run may take]
             turnEnd 1
             agentEnd limit: 3 s are the most time that a run may take
@@ -272,7 +215,7 @@ user: hi
 
 #[test]
 fn identical_calls_are_warned_of_and_then_end_the_run() {
-    check(
+    check_whole(
         r#"
 tool echo echo
 model: call echo {"value":"x"}
@@ -287,70 +230,39 @@ user: hi
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
-              messageUpdate call echo
-              messageUpdate arguments {"value":"x"}
-              messageUpdate call echo whole
               messageEnd assistant call call_1 echo {"value":"x"} [tool_calls]
               toolExecutionStart call_1 echo {"value":"x"}
               toolExecutionEnd call_1 ok "x"
-              messageStart toolResult
               messageEnd toolResult call_1 ok "x"
             turnEnd 1, 1 result
             turnStart 2
-              messageStart assistant
-              messageUpdate call echo
-              messageUpdate arguments {"value":"x"}
-              messageUpdate call echo whole
               messageEnd assistant call call_2 echo {"value":"x"} [tool_calls]
               toolExecutionStart call_2 echo {"value":"x"}
               toolExecutionEnd call_2 ok "x"
-              messageStart toolResult
               messageEnd toolResult call_2 ok "x"
             turnEnd 2, 1 result
             turnStart 3
-              messageStart assistant
-              messageUpdate call echo
-              messageUpdate arguments {"value":"x"}
-              messageUpdate call echo whole
               messageEnd assistant call call_3 echo {"value":"x"} [tool_calls]
               toolExecutionStart call_3 echo {"value":"x"}
               toolExecutionEnd call_3 ok "x\nWarning: this is call number 3 of echo with the same arguments. Calling it again will not help; use what you know, or try something else."
-              messageStart toolResult
               messageEnd toolResult call_3 ok "x", "Warning: this is call number 3 of echo with the same arguments. Calling it again will not help; use what you know, or try something else."
             turnEnd 3, 1 result
             turnStart 4
-              messageStart assistant
-              messageUpdate call echo
-              messageUpdate arguments {"value":"x"}
-              messageUpdate call echo whole
               messageEnd assistant call call_4 echo {"value":"x"} [tool_calls]
               toolExecutionStart call_4 echo {"value":"x"}
               toolExecutionEnd call_4 ok "x\nWarning: this is call number 4 of echo with the same arguments. Calling it again will not help; use what you know, or try something else."
-              messageStart toolResult
               messageEnd toolResult call_4 ok "x", "Warning: this is call number 4 of echo with the same arguments. Calling it again will not help; use what you know, or try something else."
             turnEnd 4, 1 result
             turnStart 5
-              messageStart assistant
-              messageUpdate call echo
-              messageUpdate arguments {"value":"x"}
-              messageUpdate call echo whole
               messageEnd assistant call call_5 echo {"value":"x"} [tool_calls]
               toolExecutionStart call_5 echo {"value":"x"}
               toolExecutionEnd call_5 ok "x\nWarning: this is call number 5 of echo with the same arguments. Calling it again will not help; use what you know, or try something else."
-              messageStart toolResult
               messageEnd toolResult call_5 ok "x", "Warning: this is call number 5 of echo with the same arguments. Calling it again will not help; use what you know, or try something else."
             turnEnd 5, 1 result
             turnStart 6
-              messageStart assistant
-              messageUpdate call echo
-              messageUpdate arguments {"value":"x"}
-              messageUpdate call echo whole
               messageEnd assistant call call_6 echo {"value":"x"} [tool_calls]
               toolCallRejected call_6 limit "Not executed: the tool echo was called 6 times with the same arguments. The run ends here."
-              messageStart toolResult
               messageEnd toolResult call_6 error "Not executed: the tool echo was called 6 times with the same arguments. The run ends here."
             turnEnd 6, 1 result
             agentEnd limit: the tool echo was called 6 times with the same arguments
@@ -363,7 +275,7 @@ user: hi
 
 #[test]
 fn a_limit_leaves_what_is_queued() {
-    check(
+    check_whole(
         r#"
 set turns 1
 tool a slow 2s "A"
@@ -374,17 +286,11 @@ at 1s: steer "one"
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
-              messageUpdate call a
-              messageUpdate arguments {}
-              messageUpdate call a whole
               messageEnd assistant call call_1 a {} [tool_calls]
               toolExecutionStart call_1 a {}
               queueChanged queued user "one", 1 + 0 wait
               toolExecutionEnd call_1 ok "A"
-              messageStart toolResult
               messageEnd toolResult call_1 ok "A"
             turnEnd 1, 1 result
             agentEnd limit: a run may take 1 turn at most

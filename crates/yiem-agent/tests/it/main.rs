@@ -54,7 +54,7 @@ fn check(script: &str, expected: Expect) {
 
 /// The same, of calls and turns alone: what is said is left out.
 fn check_calls(script: &str, expected: Expect) {
-    const SAID: [&str; 6] = [
+    const SAID: &[&str] = &[
         "agentStart",
         "turnStart",
         "  messageStart",
@@ -62,10 +62,28 @@ fn check_calls(script: &str, expected: Expect) {
         "  messageEnd user",
         "  messageEnd assistant",
     ];
+    check_without(SAID, script, expected);
+}
+
+/// The same, of messages as they are when they are whole.
+fn check_whole(script: &str, expected: Expect) {
+    check_without(&["  messageStart", "  messageUpdate"], script, expected);
+}
+
+fn check_without(left_out: &[&str], script: &str, expected: Expect) {
     let transcript = play(script);
     let lines = transcript.lines();
-    let told = lines.filter(|line| !SAID.iter().any(|said| line.starts_with(said)));
-    expected.assert_eq(&told.map(|line| format!("{line}\n")).collect::<String>());
+    let told = lines.filter(|line| !left_out.iter().any(|out| line.starts_with(out)));
+    expected.assert_eq(
+        &told
+            .map(|line| {
+                format!(
+                    "{line}
+"
+                )
+            })
+            .collect::<String>(),
+    );
 }
 
 fn play(script: &str) -> String {

@@ -333,6 +333,38 @@ fn stop_ends_every_phase_within_its_deadline() {
 }
 
 #[test]
+fn stop_ends_what_is_waited_for_in_every_phase() {
+    in_every_phase("prompt: hi\nat 2s: stop", |phase, played| {
+        let answered = played.outcomes.len() + played.refused.len();
+        wants(answered == 1, "the prompt has no answer")?;
+        let begun = !phase.name.contains("source") || played.refused.len() == 1;
+        wants(begun, "it began without its source")?;
+        let took = took(played, 2);
+        wants(
+            took <= Duration::from_secs(30) + 2 * GRACE,
+            &format!("it took {took:?}"),
+        )
+    });
+}
+
+#[test]
+fn a_source_that_hangs_holds_up_nobody() {
+    for (acts, end, refused) in [
+        ("user: hi\nat 2s: abort", Some(EndKind::Aborted), 0),
+        ("user: hi\nat 2s: stop", Some(EndKind::Aborted), 0),
+        ("prompt: hi\nat 2s: abort", Some(EndKind::Aborted), 0),
+        ("prompt: hi\nat 2s: drop", None, 0),
+        ("prompt: hi\nat 2s: stop", None, 1),
+    ] {
+        let (_, played) = play(&format!("source server hangs\n{REST}\n{acts}"));
+        let told = played.transcript();
+        assert_eq!(invariants::all(&played), Ok(()), "{acts}\n{told}");
+        assert_eq!(ends(&played).first().copied(), end, "{acts}\n{told}");
+        assert_eq!(played.refused.len(), refused, "{acts}\n{told}");
+    }
+}
+
+#[test]
 fn abort_and_stop_at_once_end_every_phase() {
     in_every_phase("user: hi\nat 2s: abort\nat 2s: stop", |phase, played| {
         let took = took(played, 2);

@@ -2,11 +2,11 @@
 
 use expect_test::expect;
 
-use crate::check;
+use crate::check_whole;
 
 #[test]
 fn q01_steer_waits_for_the_batch() {
-    check(
+    check_whole(
         r#"
 tool a slow 2s "A"
 tool b slow 3s "B"
@@ -18,32 +18,19 @@ at 1s: steer "and Rome?"
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
-              messageUpdate call a
-              messageUpdate arguments {}
-              messageUpdate call a whole
-              messageUpdate call b
-              messageUpdate arguments {}
-              messageUpdate call b whole
               messageEnd assistant call call_1 a {}, call call_2 b {} [tool_calls]
               toolExecutionStart call_1 a {}
               toolExecutionStart call_2 b {}
               queueChanged queued user "and Rome?", 1 + 0 wait
               toolExecutionEnd call_1 ok "A"
               toolExecutionEnd call_2 ok "B"
-              messageStart toolResult
               messageEnd toolResult call_1 ok "A"
-              messageStart toolResult
               messageEnd toolResult call_2 ok "B"
             turnEnd 1, 2 results
               queueChanged delivered user "and Rome?", 0 + 0 wait
             turnStart 2
-              messageStart user
               messageEnd user "and Rome?"
-              messageStart assistant
-              messageUpdate "done"
               messageEnd assistant "done" [end_turn]
             turnEnd 2
             agentEnd completed
@@ -56,7 +43,7 @@ at 1s: steer "and Rome?"
 
 #[test]
 fn q01_steer_waits_for_a_sequential_batch() {
-    check(
+    check_whole(
         r#"
 set sequential
 tool a slow 2s "A"
@@ -69,32 +56,19 @@ at 1s: steer "and Rome?"
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
-              messageUpdate call a
-              messageUpdate arguments {}
-              messageUpdate call a whole
-              messageUpdate call b
-              messageUpdate arguments {}
-              messageUpdate call b whole
               messageEnd assistant call call_1 a {}, call call_2 b {} [tool_calls]
               toolExecutionStart call_1 a {}
               queueChanged queued user "and Rome?", 1 + 0 wait
               toolExecutionEnd call_1 ok "A"
               toolExecutionStart call_2 b {}
               toolExecutionEnd call_2 ok "B"
-              messageStart toolResult
               messageEnd toolResult call_1 ok "A"
-              messageStart toolResult
               messageEnd toolResult call_2 ok "B"
             turnEnd 1, 2 results
               queueChanged delivered user "and Rome?", 0 + 0 wait
             turnStart 2
-              messageStart user
               messageEnd user "and Rome?"
-              messageStart assistant
-              messageUpdate "done"
               messageEnd assistant "done" [end_turn]
             turnEnd 2
             agentEnd completed
@@ -107,7 +81,7 @@ at 1s: steer "and Rome?"
 
 #[test]
 fn q02_steer_during_text_lets_the_reply_complete() {
-    check(
+    check_whole(
         r#"
 model: say "a" "b" "c" & every 1s
 model: say "done"
@@ -117,21 +91,13 @@ at 1s: steer "and Rome?"
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
-              messageUpdate "a"
               queueChanged queued user "and Rome?", 1 + 0 wait
-              messageUpdate "b"
-              messageUpdate "c"
               messageEnd assistant "abc" [end_turn]
             turnEnd 1
               queueChanged delivered user "and Rome?", 0 + 0 wait
             turnStart 2
-              messageStart user
               messageEnd user "and Rome?"
-              messageStart assistant
-              messageUpdate "done"
               messageEnd assistant "done" [end_turn]
             turnEnd 2
             agentEnd completed
@@ -144,7 +110,7 @@ at 1s: steer "and Rome?"
 
 #[test]
 fn q03_steer_all_is_one_call_that_sees_both() {
-    check(
+    check_whole(
         r#"
 tool a slow 2s "A"
 model: call a {}
@@ -156,28 +122,18 @@ at 1s: steer "two"
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
-              messageUpdate call a
-              messageUpdate arguments {}
-              messageUpdate call a whole
               messageEnd assistant call call_1 a {} [tool_calls]
               toolExecutionStart call_1 a {}
               queueChanged queued user "one", 1 + 0 wait
               queueChanged queued user "two", 2 + 0 wait
               toolExecutionEnd call_1 ok "A"
-              messageStart toolResult
               messageEnd toolResult call_1 ok "A"
             turnEnd 1, 1 result
               queueChanged delivered user "one" user "two", 0 + 0 wait
             turnStart 2
-              messageStart user
               messageEnd user "one"
-              messageStart user
               messageEnd user "two"
-              messageStart assistant
-              messageUpdate "done"
               messageEnd assistant "done" [end_turn]
             turnEnd 2
             agentEnd completed
@@ -190,7 +146,7 @@ at 1s: steer "two"
 
 #[test]
 fn q04_steer_one_at_a_time_is_a_call_each() {
-    check(
+    check_whole(
         r#"
 set steering one-at-a-time
 tool a slow 2s "A"
@@ -204,34 +160,22 @@ at 1s: steer "two"
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
-              messageUpdate call a
-              messageUpdate arguments {}
-              messageUpdate call a whole
               messageEnd assistant call call_1 a {} [tool_calls]
               toolExecutionStart call_1 a {}
               queueChanged queued user "one", 1 + 0 wait
               queueChanged queued user "two", 2 + 0 wait
               toolExecutionEnd call_1 ok "A"
-              messageStart toolResult
               messageEnd toolResult call_1 ok "A"
             turnEnd 1, 1 result
               queueChanged delivered user "one", 1 + 0 wait
             turnStart 2
-              messageStart user
               messageEnd user "one"
-              messageStart assistant
-              messageUpdate "to one"
               messageEnd assistant "to one" [end_turn]
             turnEnd 2
               queueChanged delivered user "two", 0 + 0 wait
             turnStart 3
-              messageStart user
               messageEnd user "two"
-              messageStart assistant
-              messageUpdate "to two"
               messageEnd assistant "to two" [end_turn]
             turnEnd 3
             agentEnd completed
@@ -244,7 +188,7 @@ at 1s: steer "two"
 
 #[test]
 fn q05_follow_ups_one_at_a_time() {
-    check(
+    check_whole(
         r#"
 tool a slow 2s "A"
 model: call a {}
@@ -258,39 +202,25 @@ at 1s: follow-up "two"
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
-              messageUpdate call a
-              messageUpdate arguments {}
-              messageUpdate call a whole
               messageEnd assistant call call_1 a {} [tool_calls]
               toolExecutionStart call_1 a {}
               queueChanged queued user "one", 0 + 1 wait
               queueChanged queued user "two", 0 + 2 wait
               toolExecutionEnd call_1 ok "A"
-              messageStart toolResult
               messageEnd toolResult call_1 ok "A"
             turnEnd 1, 1 result
             turnStart 2
-              messageStart assistant
-              messageUpdate "answer"
               messageEnd assistant "answer" [end_turn]
             turnEnd 2
               queueChanged delivered user "one", 0 + 1 wait
             turnStart 3
-              messageStart user
               messageEnd user "one"
-              messageStart assistant
-              messageUpdate "to one"
               messageEnd assistant "to one" [end_turn]
             turnEnd 3
               queueChanged delivered user "two", 0 + 0 wait
             turnStart 4
-              messageStart user
               messageEnd user "two"
-              messageStart assistant
-              messageUpdate "to two"
               messageEnd assistant "to two" [end_turn]
             turnEnd 4
             agentEnd completed
@@ -303,7 +233,7 @@ at 1s: follow-up "two"
 
 #[test]
 fn q05_follow_ups_all() {
-    check(
+    check_whole(
         r#"
 set follow-ups all
 tool a slow 2s "A"
@@ -317,33 +247,21 @@ at 1s: follow-up "two"
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
-              messageUpdate call a
-              messageUpdate arguments {}
-              messageUpdate call a whole
               messageEnd assistant call call_1 a {} [tool_calls]
               toolExecutionStart call_1 a {}
               queueChanged queued user "one", 0 + 1 wait
               queueChanged queued user "two", 0 + 2 wait
               toolExecutionEnd call_1 ok "A"
-              messageStart toolResult
               messageEnd toolResult call_1 ok "A"
             turnEnd 1, 1 result
             turnStart 2
-              messageStart assistant
-              messageUpdate "answer"
               messageEnd assistant "answer" [end_turn]
             turnEnd 2
               queueChanged delivered user "one" user "two", 0 + 0 wait
             turnStart 3
-              messageStart user
               messageEnd user "one"
-              messageStart user
               messageEnd user "two"
-              messageStart assistant
-              messageUpdate "to both"
               messageEnd assistant "to both" [end_turn]
             turnEnd 3
             agentEnd completed
@@ -356,7 +274,7 @@ at 1s: follow-up "two"
 
 #[test]
 fn steering_goes_before_follow_ups() {
-    check(
+    check_whole(
         r#"
 model: say "x" & after 2s
 model: say "to steering"
@@ -368,28 +286,19 @@ at 1s: steer "now"
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
               queueChanged queued user "later", 0 + 1 wait
               queueChanged queued user "now", 1 + 1 wait
-              messageStart assistant
-              messageUpdate "x"
               messageEnd assistant "x" [end_turn]
             turnEnd 1
               queueChanged delivered user "now", 0 + 1 wait
             turnStart 2
-              messageStart user
               messageEnd user "now"
-              messageStart assistant
-              messageUpdate "to steering"
               messageEnd assistant "to steering" [end_turn]
             turnEnd 2
               queueChanged delivered user "later", 0 + 0 wait
             turnStart 3
-              messageStart user
               messageEnd user "later"
-              messageStart assistant
-              messageUpdate "to follow-up"
               messageEnd assistant "to follow-up" [end_turn]
             turnEnd 3
             agentEnd completed
@@ -402,7 +311,7 @@ at 1s: steer "now"
 
 #[test]
 fn interrupt_lets_steering_in_between_sequential_calls() {
-    check(
+    check_whole(
         r#"
 set sequential
 set interrupt
@@ -415,37 +324,20 @@ at 1s: steer "stop that"
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
-              messageUpdate call a
-              messageUpdate arguments {"n":1}
-              messageUpdate call a whole
-              messageUpdate call a
-              messageUpdate arguments {"n":2}
-              messageUpdate call a whole
-              messageUpdate call a
-              messageUpdate arguments {"n":3}
-              messageUpdate call a whole
               messageEnd assistant call call_1 a {"n":1}, call call_2 a {"n":2}, call call_3 a {"n":3} [tool_calls]
               toolExecutionStart call_1 a {"n":1}
               queueChanged queued user "stop that", 1 + 0 wait
               toolExecutionEnd call_1 ok "A"
               toolCallRejected call_2 interrupted "Not executed: a new message came in before this call began."
               toolCallRejected call_3 interrupted "Not executed: a new message came in before this call began."
-              messageStart toolResult
               messageEnd toolResult call_1 ok "A"
-              messageStart toolResult
               messageEnd toolResult call_2 error "Not executed: a new message came in before this call began."
-              messageStart toolResult
               messageEnd toolResult call_3 error "Not executed: a new message came in before this call began."
             turnEnd 1, 3 results
               queueChanged delivered user "stop that", 0 + 0 wait
             turnStart 2
-              messageStart user
               messageEnd user "stop that"
-              messageStart assistant
-              messageUpdate "done"
               messageEnd assistant "done" [end_turn]
             turnEnd 2
             agentEnd completed
@@ -458,7 +350,7 @@ at 1s: steer "stop that"
 
 #[test]
 fn a16_continue_delivers_a_follow_up() {
-    check(
+    check_whole(
         r#"
 model: say "answer"
 model: say "more"
@@ -469,20 +361,14 @@ continue:
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
-              messageUpdate "answer"
               messageEnd assistant "answer" [end_turn]
             turnEnd 1
             agentEnd completed
             agentStart
               queueChanged delivered user "go on", 0 + 0 wait
             turnStart 1
-              messageStart user
               messageEnd user "go on"
-              messageStart assistant
-              messageUpdate "more"
               messageEnd assistant "more" [end_turn]
             turnEnd 1
             agentEnd completed
@@ -496,7 +382,7 @@ continue:
 
 #[test]
 fn l21_continue_after_a_good_answer_is_refused() {
-    check(
+    check_whole(
         r#"
 model: say "answer"
 user: hi
@@ -505,10 +391,7 @@ continue:
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
-              messageUpdate "answer"
               messageEnd assistant "answer" [end_turn]
             turnEnd 1
             agentEnd completed
@@ -522,7 +405,7 @@ continue:
 
 #[test]
 fn abort_leaves_what_is_queued_in_order() {
-    check(
+    check_whole(
         r#"
 tool a slow 10s "A"
 model: call a {}
@@ -535,19 +418,13 @@ at 2s: abort
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
-              messageUpdate call a
-              messageUpdate arguments {}
-              messageUpdate call a whole
               messageEnd assistant call call_1 a {} [tool_calls]
               toolExecutionStart call_1 a {}
               queueChanged queued user "one", 1 + 0 wait
               queueChanged queued user "two", 2 + 0 wait
               queueChanged queued user "three", 2 + 1 wait
               toolExecutionEnd call_1 error "cancelled"
-              messageStart toolResult
               messageEnd toolResult call_1 error "cancelled"
             turnEnd 1, 1 result
             agentEnd aborted
@@ -563,7 +440,7 @@ at 2s: abort
 
 #[test]
 fn what_an_abort_left_comes_first_in_the_next_run() {
-    check(
+    check_whole(
         r#"
 tool a slow 10s "A"
 model: call a {}
@@ -578,38 +455,25 @@ user: again
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
-              messageUpdate call a
-              messageUpdate arguments {}
-              messageUpdate call a whole
               messageEnd assistant call call_1 a {} [tool_calls]
               toolExecutionStart call_1 a {}
               queueChanged queued user "one", 1 + 0 wait
               queueChanged queued user "three", 1 + 1 wait
               toolExecutionEnd call_1 error "cancelled"
-              messageStart toolResult
               messageEnd toolResult call_1 error "cancelled"
             turnEnd 1, 1 result
             agentEnd aborted
             agentStart
               queueChanged delivered user "one", 0 + 1 wait
             turnStart 1
-              messageStart user
               messageEnd user "one"
-              messageStart user
               messageEnd user "again"
-              messageStart assistant
-              messageUpdate "all seen"
               messageEnd assistant "all seen" [end_turn]
             turnEnd 1
               queueChanged delivered user "three", 0 + 0 wait
             turnStart 2
-              messageStart user
               messageEnd user "three"
-              messageStart assistant
-              messageUpdate "three seen"
               messageEnd assistant "three seen" [end_turn]
             turnEnd 2
             agentEnd completed
@@ -623,7 +487,7 @@ user: again
 
 #[test]
 fn q11_clear_during_abort_restores_nothing() {
-    check(
+    check_whole(
         r#"
 tool a deaf 3s "A"
 model: call a {}
@@ -637,27 +501,18 @@ user: again
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
-              messageUpdate call a
-              messageUpdate arguments {}
-              messageUpdate call a whole
               messageEnd assistant call call_1 a {} [tool_calls]
               toolExecutionStart call_1 a {}
               queueChanged queued user "one", 1 + 0 wait
               queueChanged givenBack user "one", 0 + 0 wait
               toolExecutionEnd call_1 ok "A"
-              messageStart toolResult
               messageEnd toolResult call_1 ok "A"
             turnEnd 1, 1 result
             agentEnd aborted
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "again"
-              messageStart assistant
-              messageUpdate "ok"
               messageEnd assistant "ok" [end_turn]
             turnEnd 1
             agentEnd completed
@@ -672,7 +527,7 @@ user: again
 
 #[test]
 fn stop_gives_back_what_is_queued() {
-    check(
+    check_whole(
         r#"
 tool a slow 10s "A"
 model: call a {}
@@ -686,24 +541,16 @@ user: too late
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
-              messageUpdate call a
-              messageUpdate arguments {}
-              messageUpdate call a whole
               messageEnd assistant call call_1 a {} [tool_calls]
               toolExecutionStart call_1 a {}
               queueChanged queued user "one", 1 + 0 wait
               queueChanged queued user "two", 1 + 1 wait
               queueChanged givenBack user "one" user "two", 0 + 0 wait
               toolExecutionEnd call_1 ok "A"
-              messageStart toolResult
               messageEnd toolResult call_1 ok "A"
             turnEnd 1, 1 result
             turnStart 2
-              messageStart assistant
-              messageUpdate "done"
               messageEnd assistant "done" [end_turn]
             turnEnd 2
             agentEnd completed
@@ -719,7 +566,7 @@ user: too late
 
 #[test]
 fn stop_aborts_after_its_deadline() {
-    check(
+    check_whole(
         r#"
 tool a slow 100s "A"
 model: call a {}
@@ -729,16 +576,10 @@ at 2s: stop
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
-              messageUpdate call a
-              messageUpdate arguments {}
-              messageUpdate call a whole
               messageEnd assistant call call_1 a {} [tool_calls]
               toolExecutionStart call_1 a {}
               toolExecutionEnd call_1 error "cancelled"
-              messageStart toolResult
               messageEnd toolResult call_1 error "cancelled"
             turnEnd 1, 1 result
             agentEnd aborted
@@ -751,7 +592,7 @@ at 2s: stop
 
 #[test]
 fn a_message_sent_after_abort_begins_the_next_run() {
-    check(
+    check_whole(
         r#"
 tool a deaf 3s "A"
 model: call a {}
@@ -763,25 +604,16 @@ at 2s: steer "next"
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
-              messageUpdate call a
-              messageUpdate arguments {}
-              messageUpdate call a whole
               messageEnd assistant call call_1 a {} [tool_calls]
               toolExecutionStart call_1 a {}
               toolExecutionEnd call_1 ok "A"
-              messageStart toolResult
               messageEnd toolResult call_1 ok "A"
             turnEnd 1, 1 result
             agentEnd aborted
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "next"
-              messageStart assistant
-              messageUpdate "hello again"
               messageEnd assistant "hello again" [end_turn]
             turnEnd 1
             agentEnd completed
@@ -795,7 +627,7 @@ at 2s: steer "next"
 
 #[test]
 fn error_leaves_what_is_queued() {
-    check(
+    check_whole(
         r#"
 model: say "x" & after 2s & fail auth "no key"
 user: hi
@@ -805,12 +637,9 @@ at 1s: follow-up "two"
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
               queueChanged queued user "one", 1 + 0 wait
               queueChanged queued user "two", 1 + 1 wait
-              messageStart assistant
-              messageUpdate "x"
               messageEnd assistant "x" [error: no key]
             turnEnd 1
             agentEnd failed: no key
@@ -825,7 +654,7 @@ at 1s: follow-up "two"
 
 #[test]
 fn what_waits_is_told_from_first_to_last() {
-    check(
+    check_whole(
         r#"
 model: say "a" "b" & every 2s
 model: say "to now"
@@ -839,38 +668,25 @@ at 3s: steer "now"
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
-              messageUpdate "a"
               queueChanged queued user "later", 0 + 1 wait
               queueChanged queued user "last", 0 + 2 wait
-              messageUpdate "b"
               queueChanged queued user "now", 1 + 2 wait
               messageEnd assistant "ab" [end_turn]
             turnEnd 1
               queueChanged delivered user "now", 0 + 2 wait
             turnStart 2
-              messageStart user
               messageEnd user "now"
-              messageStart assistant
-              messageUpdate "to now"
               messageEnd assistant "to now" [end_turn]
             turnEnd 2
               queueChanged delivered user "later", 0 + 1 wait
             turnStart 3
-              messageStart user
               messageEnd user "later"
-              messageStart assistant
-              messageUpdate "to later"
               messageEnd assistant "to later" [end_turn]
             turnEnd 3
               queueChanged delivered user "last", 0 + 0 wait
             turnStart 4
-              messageStart user
               messageEnd user "last"
-              messageStart assistant
-              messageUpdate "to last"
               messageEnd assistant "to last" [end_turn]
             turnEnd 4
             agentEnd completed
@@ -883,7 +699,7 @@ at 3s: steer "now"
 
 #[test]
 fn what_is_given_back_is_told() {
-    check(
+    check_whole(
         r#"
 model: hang
 user: hi
@@ -897,7 +713,6 @@ at 5s: abort
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
               queueChanged queued user "one", 1 + 0 wait
               queueChanged queued user "two", 1 + 1 wait
@@ -917,7 +732,7 @@ at 5s: abort
 
 #[test]
 fn what_waits_when_a_run_begins_is_told_after_its_start() {
-    check(
+    check_whole(
         r#"
 model: say "x" & after 2s & fail auth "no key"
 model: say "to hi again"
@@ -929,29 +744,20 @@ user: hi again
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
               queueChanged queued user "later", 0 + 1 wait
-              messageStart assistant
-              messageUpdate "x"
               messageEnd assistant "x" [error: no key]
             turnEnd 1
             agentEnd failed: no key
             agentStart
               queueChanged waiting, 0 + 1 wait
             turnStart 1
-              messageStart user
               messageEnd user "hi again"
-              messageStart assistant
-              messageUpdate "to hi again"
               messageEnd assistant "to hi again" [end_turn]
             turnEnd 1
               queueChanged delivered user "later", 0 + 0 wait
             turnStart 2
-              messageStart user
               messageEnd user "later"
-              messageStart assistant
-              messageUpdate "to later"
               messageEnd assistant "to later" [end_turn]
             turnEnd 2
             agentEnd completed
@@ -965,7 +771,7 @@ user: hi again
 
 #[test]
 fn what_is_queued_while_a_run_winds_down_is_told_before_its_end() {
-    check(
+    check_whole(
         r#"
 tool a deaf 3s "A"
 model: call a {}
@@ -976,17 +782,11 @@ at 2s: follow-up "later"
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
-              messageUpdate call a
-              messageUpdate arguments {}
-              messageUpdate call a whole
               messageEnd assistant call call_1 a {} [tool_calls]
               toolExecutionStart call_1 a {}
               queueChanged queued user "later", 0 + 1 wait
               toolExecutionEnd call_1 ok "A"
-              messageStart toolResult
               messageEnd toolResult call_1 ok "A"
             turnEnd 1, 1 result
             agentEnd aborted
@@ -1000,7 +800,7 @@ at 2s: follow-up "later"
 
 #[test]
 fn what_stop_gives_back_is_told_in_the_run_that_comes_to_its_end() {
-    check(
+    check_whole(
         r#"
 model: say "a" "b" & every 2s
 user: hi
@@ -1010,13 +810,9 @@ at 2s: stop
         expect![[r#"
             agentStart
             turnStart 1
-              messageStart user
               messageEnd user "hi"
-              messageStart assistant
-              messageUpdate "a"
               queueChanged queued user "one", 1 + 0 wait
               queueChanged givenBack user "one", 0 + 0 wait
-              messageUpdate "b"
               messageEnd assistant "ab" [end_turn]
             turnEnd 1
             agentEnd completed

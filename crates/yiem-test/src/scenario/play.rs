@@ -218,8 +218,11 @@ async fn do_act(agent: &Agent, act: Act, waited: &mut Option<Waited>, played: &m
                 None => agent.stop().await,
                 Some(waiting) => {
                     let stop = agent.stop();
-                    let (stopped, outcome) = tokio::join!(stop, waiting);
-                    *waited = Some(Box::pin(std::future::ready(outcome)));
+                    let (stopped, outcome) = tokio::join!(stop, timeout(HOUR, waiting));
+                    *waited = Some(match outcome {
+                        Ok(outcome) => Box::pin(std::future::ready(outcome)),
+                        Err(_) => Box::pin(std::future::pending()),
+                    });
                     stopped
                 }
             };
