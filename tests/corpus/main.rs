@@ -1,8 +1,9 @@
 //! The corpus of yiem-openai where its crate alone does not lead: each reply served over loopback
-//! and read by an agent, and the promises of `fuzz/` held against their seeds and findings. Each
-//! case is a test of its own name.
+//! and read by an agent, the promises of `fuzz/` held against their seeds and findings, and what
+//! an agent gives out of a key. Each case is a test of its own name.
 
 mod agent;
+mod keys;
 mod promises;
 #[path = "../../crates/yiem-openai/tests/it/server.rs"]
 #[expect(
@@ -19,6 +20,7 @@ fn main() -> std::process::ExitCode {
     let arguments = Arguments::from_args();
     let mut trials = agent::trials();
     trials.extend(promises::trials());
+    trials.extend(keys::trials());
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 

@@ -7,6 +7,7 @@ mod gateway_asks;
 mod mcp_client;
 mod mcp_faults;
 mod mcp_leaks;
+mod mcp_oauth;
 mod mcp_odd;
 mod mcp_rmcp;
 mod mcp_transports;

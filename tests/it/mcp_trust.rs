@@ -45,10 +45,13 @@ fn changing() -> FakeMcpServer {
         .on("tools/call:t", [Act::text("sent")])
 }
 
+/// A tool, and what it was and is said to do.
+type Change = (String, Option<String>, Option<String>);
+
 /// Answers as told, and remembers what it was asked.
 struct Person {
     says: bool,
-    asked: Mutex<Vec<(String, Option<String>, Option<String>)>>,
+    asked: Mutex<Vec<Change>>,
 }
 
 impl Person {

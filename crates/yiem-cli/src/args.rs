@@ -102,6 +102,14 @@ pub(crate) struct ServeArgs {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OAuthChoice {
+    /// A person agrees in a browser
+    Browser,
+    /// Nobody is asked: the client has an id and a secret (--oauth-client-id, --oauth-secret-env)
+    Client,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Codec {
     /// The JSON-RPC message as it is
     Plain,
@@ -161,6 +169,29 @@ pub(crate) struct Shared {
     /// A file with the `mcpServers` map that other MCP clients use; may be given again
     #[arg(long, value_name = "FILE", global = true)]
     pub(crate) mcp_config: Vec<PathBuf>,
+    /// Authorize at --mcp servers over HTTP that want it: by a browser, whose address is printed, or as a
+    /// client with an id and a secret of its own
+    #[arg(long, value_enum, value_name = "HOW", global = true)]
+    pub(crate) oauth: Option<OAuthChoice>,
+    /// The client's id at the authorization server; without one, the client registers itself
+    #[arg(long, value_name = "ID", global = true, requires = "oauth")]
+    pub(crate) oauth_client_id: Option<String>,
+    /// The variable that holds the client's secret
+    #[arg(
+        long,
+        value_name = "VARIABLE",
+        global = true,
+        requires = "oauth_client_id"
+    )]
+    pub(crate) oauth_secret_env: Option<String>,
+    /// A scope to ask for, instead of what the server says; again and again
+    #[arg(
+        long = "oauth-scope",
+        value_name = "SCOPE",
+        global = true,
+        requires = "oauth"
+    )]
+    pub(crate) oauth_scopes: Vec<String>,
     /// A directory of tools written in JavaScript; may be given again
     #[arg(long = "tools", value_name = "DIR", global = true)]
     pub(crate) tool_dirs: Vec<PathBuf>,

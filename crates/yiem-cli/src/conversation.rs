@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::time::timeout;
+use yiem::mcp::Elicit;
 use yiem::tools::{Discovery, SourceState};
 use yiem::{
     Agent, AgentEvent, EndReason, Failure as RunFailure, FileJournal, ModelErrorKind, Outcome,
@@ -36,7 +37,8 @@ pub(crate) struct Conversation {
 
 impl Conversation {
     /// The agent of the flags. Says on standard error when it is the demonstration.
-    pub(crate) fn begin(shared: &Shared) -> Result<Self, Failure> {
+    /// `person` is who answers when a server asks one; without, such questions are declined.
+    pub(crate) fn begin(shared: &Shared, person: Option<Arc<dyn Elicit>>) -> Result<Self, Failure> {
         let endpoint = Endpoint::of(shared)?;
         let (tell, events) = mpsc::channel(WAITING_EVENTS);
         let mut builder = match endpoint.model(shared)? {
@@ -47,7 +49,7 @@ impl Conversation {
                 Agent::builder(DemoModel::new()).tool(tool).mcp(server)
             }
         };
-        for source in sources::sources(shared)? {
+        for source in sources::sources(shared, person)? {
             builder = builder.source(source);
         }
         if let Some(path) = &shared.session {

@@ -2,16 +2,20 @@
 //!
 //! Knows: how flags become tool sources. Does not know: agents.
 
-use std::fs;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
+use std::{env, fs};
 
-use yiem::mcp::{McpConfig, McpServer, ToolServer};
+use yiem::mcp::{
+    Elicit, FileTokenStore, LoopbackConsent, McpConfig, McpServer, OAuthConfig, ToolServer,
+};
 use yiem::script::{ScriptEngine, ScriptTools};
 use yiem::tools::{CatalogNotice, SourceState, ToolCatalog};
 use yiem::{Env, IntoToolSource, SystemEnv, Tool, ToolSource};
 
-use crate::args::Shared;
+use crate::args::{OAuthChoice, Shared};
 use crate::demo;
 use crate::failure::Failure;
 use crate::screen::on_one_line;
@@ -39,7 +43,73 @@ pub(crate) fn servers(shared: &Shared) -> Result<Vec<McpServer>, Failure> {
         }
         servers.extend(config.servers);
     }
-    Ok(servers)
+    servers
+        .into_iter()
+        .map(|server| authorized(server, shared))
+        .collect()
+}
+
+/// How long a person may take in the browser.
+const CONSENT: Duration = Duration::from_secs(300);
+
+/// A server over HTTP without a token of its own, as `--oauth` says.
+fn authorized(server: McpServer, shared: &Shared) -> Result<McpServer, Failure> {
+    let Some(choice) = shared.oauth.filter(|_| server.could_use_oauth()) else {
+        return Ok(server);
+    };
+    let secret = match &shared.oauth_secret_env {
+        None => None,
+        Some(name) => Some(env::var(name).map_err(|_| {
+            Failure::usage(format!(
+                "--oauth-secret-env: the variable {name} is not set"
+            ))
+        })?),
+    };
+    let name = server.key();
+    let mut config = match (choice, &shared.oauth_client_id, secret) {
+        (OAuthChoice::Browser, id, secret) => {
+            let consent = LoopbackConsent::bind_now(move |url| {
+                warn(&format!("{name} wants you to agree in a browser: {url}"));
+            })
+            .map_err(Failure::new)?;
+            let mut config = OAuthConfig::new(Arc::new(consent));
+            if let Some(id) = id {
+                config = config.client_id(id);
+            }
+            if let Some(secret) = secret {
+                config = config.client_secret(secret);
+            }
+            if let Some(folder) = token_folder() {
+                config = config.token_store(Arc::new(FileTokenStore::new(folder)));
+            }
+            config
+        }
+        (OAuthChoice::Client, Some(id), Some(secret)) => {
+            OAuthConfig::client_credentials(id, secret)
+        }
+        (OAuthChoice::Client, ..) => {
+            return Err(Failure::usage(
+                "--oauth client needs --oauth-client-id ID and --oauth-secret-env VARIABLE",
+            ));
+        }
+    };
+    if !shared.oauth_scopes.is_empty() {
+        config = config.scopes(shared.oauth_scopes.clone());
+    }
+    let server = server.oauth(config);
+    Ok(match choice {
+        OAuthChoice::Browser => server.connect_timeout(CONSENT).probe_timeout(CONSENT),
+        OAuthChoice::Client => server,
+    })
+}
+
+/// `$XDG_STATE_HOME/yiem/tokens`, else below the home directory.
+fn token_folder() -> Option<PathBuf> {
+    let state = match env::var_os("XDG_STATE_HOME").filter(|value| !value.is_empty()) {
+        Some(state) => PathBuf::from(state),
+        None => PathBuf::from(env::var_os("HOME")?).join(".local/state"),
+    };
+    Some(state.join("yiem/tokens"))
 }
 
 /// The directories of `--tools`, each as a source; the first one may be written to if that was
@@ -74,10 +144,17 @@ fn directories(shared: &Shared) -> Result<Vec<ScriptTools>, Failure> {
 }
 
 /// All sources of tools that were given: servers first, then directories.
-pub(crate) fn sources(shared: &Shared) -> Result<Vec<Arc<dyn ToolSource>>, Failure> {
+/// `person` is asked when a server asks one.
+pub(crate) fn sources(
+    shared: &Shared,
+    person: Option<Arc<dyn Elicit>>,
+) -> Result<Vec<Arc<dyn ToolSource>>, Failure> {
     let env: Arc<dyn Env> = SystemEnv::shared();
     let mut sources: Vec<Arc<dyn ToolSource>> = Vec::new();
-    for server in servers(shared)? {
+    for mut server in servers(shared)? {
+        if let Some(person) = &person {
+            server = server.elicit(Arc::clone(person));
+        }
         sources.push(
             server
                 .into_tool_source(&env)

@@ -34,7 +34,10 @@ pub use error::{McpError, McpErrorKind, Reached};
 pub use gateway::{Drained, Gateway, GatewayBuilder, GatewayHttpConfig};
 pub use jsonrpc::{JsonRpcError, RequestId};
 #[cfg(feature = "oauth")]
-pub use oauth::{Consent, LoopbackConsent, OAuthConfig, OAuthTokens};
+pub use oauth::{
+    Consent, FileTokenStore, LoopbackConsent, MemoryTokenStore, OAuthConfig, OAuthTokens,
+    TokenStore,
+};
 pub use protocol::{BadDefinition, RemoteTool};
 pub use responder::{ArgsGate, Caller, Responder, ToolServer};
 pub use server::{McpConfig, McpServer};

@@ -5,17 +5,21 @@
 //! rmcp's `client,auth`; nothing of it is visible here.
 
 mod consent;
+mod store;
 
 pub use consent::{Consent, LoopbackConsent};
+pub use store::{FileTokenStore, MemoryTokenStore, TokenStore};
 
 use crate::error::{McpError, McpErrorKind};
 use crate::transport::{Challenge, TokenSource};
 use async_trait::async_trait;
 use rmcp::transport::auth::{
     AuthError, AuthorizationCallback, AuthorizationManager, AuthorizationRequest,
-    ClientCredentialsConfig, OAuthState, WWWAuthenticateParams,
+    ClientCredentialsConfig, CredentialStore, OAuthClientConfig, OAuthState, StoredCredentials,
+    WWWAuthenticateParams,
 };
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
 
@@ -31,6 +35,7 @@ pub struct OAuthConfig {
     client_metadata_url: Option<String>,
     scopes: Vec<String>,
     grant: Grant,
+    store: Option<Arc<dyn TokenStore>>,
 }
 
 #[derive(Clone)]
@@ -49,6 +54,7 @@ impl OAuthConfig {
             client_metadata_url: None,
             scopes: Vec::new(),
             grant: Grant::Code(consent),
+            store: None,
         }
     }
 
@@ -64,6 +70,7 @@ impl OAuthConfig {
             client_metadata_url: None,
             scopes: Vec::new(),
             grant: Grant::ClientCredentials,
+            store: None,
         }
     }
 
@@ -95,6 +102,13 @@ impl OAuthConfig {
         self
     }
 
+    /// Where tokens are kept. Default: in memory, so that a person is asked again at the next start.
+    #[must_use]
+    pub fn token_store(mut self, store: Arc<dyn TokenStore>) -> Self {
+        self.store = Some(store);
+        self
+    }
+
     /// The scopes to ask for. Default: what the server says.
     #[must_use]
     pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
@@ -116,14 +130,16 @@ impl fmt::Debug for OAuthConfig {
 
 /// Tokens for one server, had by OAuth when the server asks for them.
 ///
-/// Give it to `McpServer::token_source`. Tokens are kept in memory, renewed before they expire, and had
-/// anew when the server refuses them or names another authorization server.
+/// Give it to `McpServer::token_source`. Tokens are kept where the configuration says, renewed before they
+/// expire, and had anew when the server refuses them or names another authorization server.
 pub struct OAuthTokens {
     url: String,
     config: OAuthConfig,
     manager: Mutex<Option<Arc<AuthorizationManager>>>,
     /// One asks for a token at a time.
     asking: Semaphore,
+    /// Whether the store was looked into.
+    looked: AtomicBool,
 }
 
 impl OAuthTokens {
@@ -135,6 +151,7 @@ impl OAuthTokens {
             config,
             manager: Mutex::new(None),
             asking: Semaphore::new(1),
+            looked: AtomicBool::new(false),
         }
     }
 
@@ -149,11 +166,64 @@ impl OAuthTokens {
         *self.manager.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(manager));
     }
 
+    /// The way to the store, as rmcp wants it.
+    fn kept(&self) -> Option<Kept> {
+        let store = Arc::clone(self.config.store.as_ref()?);
+        Some(Kept {
+            store,
+            server: self.url.clone(),
+        })
+    }
+
+    /// Takes up what was kept from before, once. What cannot be used is no failure: the person is asked.
+    async fn look(&self) {
+        let Some(kept) = self.kept() else { return };
+        let _turn = self
+            .asking
+            .acquire()
+            .await
+            .expect("the semaphore is never closed");
+        if self.looked.load(Ordering::Acquire) {
+            return;
+        }
+        match self.restored(kept).await {
+            Ok(Some(manager)) => self.keep(manager),
+            Ok(None) => {}
+            Err(error) => tracing::warn!(%error, "kept tokens cannot be used"),
+        }
+        self.looked.store(true, Ordering::Release);
+    }
+
+    async fn restored(&self, kept: Kept) -> Result<Option<AuthorizationManager>, AuthError> {
+        // Without anything kept no network is touched.
+        if kept.load().await?.is_none() {
+            return Ok(None);
+        }
+        let mut manager = AuthorizationManager::new(self.url.as_str()).await?;
+        manager.set_credential_store(kept);
+        if !manager.initialize_from_store().await? {
+            return Ok(None);
+        }
+        if let (Some(id), Some(secret), Grant::Code(consent)) = (
+            &self.config.client_id,
+            &self.config.client_secret,
+            &self.config.grant,
+        ) {
+            // To renew a token, a client with a secret has to say it.
+            let client = OAuthClientConfig::new(id.as_str(), consent.redirect_uri());
+            manager.configure_client(client.with_client_secret(secret.as_str()))?;
+        }
+        Ok(Some(manager))
+    }
+
     /// From nothing to a token: who gives tokens, who are we to them, what does the person say.
     async fn authorize(&self, www_authenticate: Option<&str>) -> Result<(), McpError> {
         let mut state = OAuthState::new(self.url.as_str(), None)
             .await
             .map_err(oauth_error)?;
+        if let (OAuthState::Unauthorized(manager), Some(kept)) = (&mut state, self.kept()) {
+            manager.set_credential_store(kept);
+        }
         match &self.config.grant {
             Grant::ClientCredentials => {
                 let credentials = ClientCredentialsConfig::ClientSecret {
@@ -243,6 +313,9 @@ impl fmt::Debug for OAuthTokens {
 #[async_trait]
 impl TokenSource for OAuthTokens {
     async fn token(&self) -> Result<Option<String>, McpError> {
+        if !self.looked.load(Ordering::Acquire) {
+            self.look().await;
+        }
         let Some(manager) = self.manager() else {
             return Ok(None);
         };
@@ -291,6 +364,40 @@ impl TokenSource for OAuthTokens {
             None => self.authorize(header).await?,
         }
         Ok(true)
+    }
+}
+
+/// A store as rmcp wants it: its credentials are our secret text.
+struct Kept {
+    store: Arc<dyn TokenStore>,
+    server: String,
+}
+
+fn store_error(error: impl fmt::Display) -> AuthError {
+    AuthError::CredentialStoreError(error.to_string())
+}
+
+#[async_trait]
+impl CredentialStore for Kept {
+    async fn load(&self) -> Result<Option<StoredCredentials>, AuthError> {
+        let Some(text) = self.store.load(&self.server).await.map_err(store_error)? else {
+            return Ok(None);
+        };
+        serde_json::from_str(&text)
+            .map(Some)
+            .map_err(|_| store_error("what was kept is of another version, or broken"))
+    }
+
+    async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
+        let text = serde_json::to_string(&credentials).map_err(store_error)?;
+        self.store
+            .save(&self.server, &text)
+            .await
+            .map_err(store_error)
+    }
+
+    async fn clear(&self) -> Result<(), AuthError> {
+        self.store.clear(&self.server).await.map_err(store_error)
     }
 }
 

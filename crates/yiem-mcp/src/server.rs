@@ -210,6 +210,22 @@ impl McpServer {
         self.address("token_source", |config| config.token_source(source))
     }
 
+    /// Has tokens by OAuth when the server asks for one (HTTP). A server that was given a token or an
+    /// `Authorization` header keeps that. A person who is asked needs time: set
+    /// [`McpServer::connect_timeout`] and [`McpServer::probe_timeout`] accordingly.
+    #[cfg(feature = "oauth")]
+    #[must_use]
+    pub fn oauth(self, config: crate::oauth::OAuthConfig) -> Self {
+        self.address("oauth", |http| http.oauth(config))
+    }
+
+    /// Whether it is behind an HTTP address, and was given no token of its own.
+    #[cfg(feature = "oauth")]
+    #[must_use]
+    pub fn could_use_oauth(&self) -> bool {
+        matches!(&self.reach, Reach::Http(config) if !config.is_authorized())
+    }
+
     /// Speaks the older HTTP+SSE at once (HTTP).
     #[cfg(feature = "http")]
     #[must_use]

@@ -4,6 +4,8 @@
 //! command. Does not know: editing, drawing.
 
 mod above;
+mod elicit;
+mod form;
 mod input;
 mod slash;
 
@@ -13,6 +15,8 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+use yiem::mcp::{Elicit, ElicitationAnswer};
 use yiem::{
     AgentEvent, ApprovalAnswer, ApprovalRequest, EndReason, EventKind, Outcome, PrepareNextTurn,
     SystemEnv, Usage,
@@ -28,6 +32,8 @@ use crate::screen::{
     Lines, Progress, Show, ShowConfig, Style, duration, on_one_line, terminal_width,
 };
 use crate::watch::Watch;
+use elicit::{Asked, ToPerson};
+use form::{Form, Step};
 use input::{Input, Said, Words};
 use slash::Slash;
 
@@ -38,7 +44,10 @@ type Out = Box<dyn Write + Send>;
 
 pub(crate) async fn run(shared: &Shared) -> Result<(), Failure> {
     let mut interrupts = Interrupts::listen()?;
-    let conversation = Conversation::begin(shared)?;
+    // Only a person at a terminal can be asked; elsewhere servers are told that nobody can.
+    let (person, asked) = ToPerson::new();
+    let person = Input::is_at_a_terminal().then(|| Arc::new(person) as Arc<dyn Elicit>);
+    let conversation = Conversation::begin(shared, person)?;
     tokio::select! {
         () = conversation.await_servers() => {}
         _ = interrupts.next() => return Err(Failure::interrupted()),
@@ -61,7 +70,7 @@ pub(crate) async fn run(shared: &Shared) -> Result<(), Failure> {
                 Box::new(lines) as Out,
                 config,
             );
-            (input, Chat::new(conversation, shared, show, words))
+            (input, Chat::new(conversation, shared, show, words, asked))
         }
         None => {
             let is_terminal = io::stderr().is_terminal();
@@ -82,7 +91,10 @@ pub(crate) async fn run(shared: &Shared) -> Result<(), Failure> {
                 Box::new(io::stderr()) as Out,
                 config,
             );
-            (Input::plain(), Chat::new(conversation, shared, show, words))
+            (
+                Input::plain(),
+                Chat::new(conversation, shared, show, words, asked),
+            )
         }
     };
     let done = chat.talk(input, &mut interrupts).await;
@@ -101,6 +113,10 @@ struct Chat<'a> {
     words: Words,
     /// Questions that a person has not answered yet, oldest first.
     questions: VecDeque<ApprovalRequest>,
+    /// What servers want to ask.
+    asked: mpsc::Receiver<Asked>,
+    /// What they ask, oldest first; the first is being answered.
+    forms: VecDeque<(Form, oneshot::Sender<ElicitationAnswer>)>,
     began: Duration,
     /// Whether a run went wrong, for the exit code of a conversation that was piped in.
     failed: bool,
@@ -112,6 +128,7 @@ impl<'a> Chat<'a> {
         shared: &'a Shared,
         show: Show<Out, Out>,
         words: Words,
+        asked: mpsc::Receiver<Asked>,
     ) -> Self {
         Self {
             conversation,
@@ -120,6 +137,8 @@ impl<'a> Chat<'a> {
             watch: Watch::default(),
             words,
             questions: VecDeque::new(),
+            asked,
+            forms: VecDeque::new(),
             began: Duration::ZERO,
             failed: false,
         }
@@ -141,6 +160,7 @@ impl<'a> Chat<'a> {
             tokio::select! {
                 biased;
                 Some(event) = self.conversation.events.recv() => self.event(&event),
+                Some(asked) = self.asked.recv() => self.elicited(asked),
                 outcome = self.conversation.agent.take_response(), if running || self.began > Duration::ZERO => {
                     self.ended(outcome);
                     if self.show.is_closed() {
@@ -184,6 +204,7 @@ impl<'a> Chat<'a> {
     fn interrupted(&mut self) {
         if self.conversation.agent.is_running() {
             self.questions.clear();
+            self.forms.clear();
             self.conversation.agent.abort();
         } else {
             self.show.say("Ctrl-D or /quit leaves.");
@@ -194,6 +215,14 @@ impl<'a> Chat<'a> {
     async fn line(&mut self, line: &str) -> bool {
         if let Some(question) = self.questions.pop_front() {
             self.answer(&question, line.trim());
+            return true;
+        }
+        self.forms.retain(|(_, answer)| !answer.is_closed());
+        if let Some((form, _)) = self.forms.front_mut() {
+            match form.take(line) {
+                Step::Ask(text) => self.tell_lines(&text),
+                Step::Done(answer) => self.elicitation_done(answer),
+            }
             return true;
         }
         if line.trim().is_empty() {
@@ -226,6 +255,34 @@ impl<'a> Chat<'a> {
             self.show.say("(nobody waits for that answer any more)");
         }
         self.ask();
+    }
+
+    /// A server asks the person something.
+    fn elicited(&mut self, asked: Asked) {
+        let form = Form::new(&asked.question);
+        let begin = form.begin();
+        self.forms.retain(|(_, answer)| !answer.is_closed());
+        self.forms.push_back((form, asked.answer));
+        if self.forms.len() == 1 {
+            self.tell_lines(&begin);
+        }
+    }
+
+    fn elicitation_done(&mut self, said: ElicitationAnswer) {
+        if let Some((_, answer)) = self.forms.pop_front()
+            && answer.send(said).is_err()
+        {
+            self.show.say("(nobody waits for that answer any more)");
+        }
+        if let Some(begin) = self.forms.front().map(|(form, _)| form.begin()) {
+            self.tell_lines(&begin);
+        }
+    }
+
+    fn tell_lines(&mut self, text: &str) {
+        for line in text.lines() {
+            self.show.tell(line);
+        }
     }
 
     /// Asks the oldest question that is open.

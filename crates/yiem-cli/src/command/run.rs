@@ -22,7 +22,7 @@ const PARTING: Duration = Duration::from_secs(5);
 pub(crate) async fn run(args: &RunArgs, shared: &Shared) -> Result<(), Failure> {
     let prompt = prompt(&args.prompt)?;
     let mut interrupts = Interrupts::listen()?;
-    let mut conversation = Conversation::begin(shared)?;
+    let mut conversation = Conversation::begin(shared, None)?;
     let done = tokio::select! {
         () = conversation.await_servers() => {
             let mut teller = Teller::new(args, &conversation.endpoint);

@@ -38,7 +38,7 @@ pub(crate) async fn run(args: &ToolsArgs, shared: &Shared) -> Result<(), Failure
 
 /// The tools of the given servers and directories; of the demonstration when none are given.
 pub(crate) fn catalog(shared: &Shared) -> Result<ToolCatalog, Failure> {
-    let given = sources::sources(shared)?;
+    let given = sources::sources(shared, None)?;
     let mut builder = ToolCatalog::builder();
     if given.is_empty() {
         let (tool, server) = sources::demonstration();

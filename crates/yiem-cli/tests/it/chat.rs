@@ -10,7 +10,7 @@ use std::time::Duration;
 use nix::pty::{Winsize, openpty};
 
 use crate::command::{call_with_input, yiem};
-use crate::model_server::{Answer, ModelServer, text};
+use crate::model_server::{Answer, ModelServer, text, tool_call};
 
 #[test]
 fn lines_that_are_piped_in_are_answered_one_after_another() {
@@ -197,4 +197,84 @@ fn what_is_typed_while_it_works_steers_and_ctrl_c_ends_the_run_alone() {
     );
     terminal.types("/quit\r");
     terminal.ends_with(0);
+}
+
+/// A server that asks a person for a name before it answers, on a shell alone.
+const ASKING: &str = r#"
+while read -r line; do
+  id=$(printf %s "$line" | sed -n 's/.*"id":\([0-9][0-9]*\).*/\1/p')
+  case "$line" in
+  *'"initialize"'*) echo '{"jsonrpc":"2.0","id":'"$id"',"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}' ;;
+  *tools/list*) echo '{"jsonrpc":"2.0","id":'"$id"',"result":{"tools":[{"name":"greet","inputSchema":{"type":"object","properties":{}}}]}}' ;;
+  *tools/call*)
+    call=$id
+    echo '{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"Who are you?","requestedSchema":{"type":"object","properties":{"name":{"type":"string","title":"Your name"}},"required":["name"]}}}' ;;
+  *'"id":"q"'*)
+    said=$(printf %s "$line" | tr -d '"{}')
+    echo '{"jsonrpc":"2.0","id":'"$call"',"result":{"content":[{"type":"text","text":"told '"$said"'"}]}}' ;;
+  *'"id":'*) echo '{"jsonrpc":"2.0","id":'"$id"',"error":{"code":-32601,"message":"Method not found"}}' ;;
+  esac
+done
+"#;
+
+fn greeting() -> Answer {
+    tool_call("c1", "greet", "{}")
+}
+
+/// The result of the call, as the model read it.
+fn told(server: &ModelServer) -> String {
+    server.asked();
+    server.asked().body["messages"].to_string()
+}
+
+#[test]
+fn a_servers_question_is_put_to_the_person_at_the_terminal_and_to_nobody_elsewhere() {
+    let home = tempfile::tempdir().unwrap();
+    let script = home.path().join("asking.sh");
+    std::fs::write(&script, ASKING).unwrap();
+    let spec = format!("shell=stdio:/bin/sh {}", script.display());
+
+    let server = ModelServer::start([greeting(), text("Well.")]);
+    let args = [
+        "chat",
+        "--base-url",
+        &server.base_url,
+        "--model",
+        "m",
+        "--mcp",
+        &spec,
+    ];
+    let mut terminal = Terminal::start(&args, home.path());
+    terminal.shows("› ");
+    terminal.types("go\r");
+    terminal.shows("shell asks: Who are you?");
+    terminal.prompts_after("Your name (text)");
+    terminal.types("\r");
+    terminal.shows("this has to be told");
+    terminal.prompts_after("Your name (text)");
+    terminal.types("Ada\r");
+    terminal.shows("Well.");
+    let said = told(&server);
+    assert!(
+        said.contains("action:accept") && said.contains("name:Ada"),
+        "{said}"
+    );
+    terminal.prompts_after("1 call · ");
+    terminal.types("/quit\r");
+    terminal.ends_with(0);
+
+    let server = ModelServer::start([greeting(), text("Well.")]);
+    let args = [
+        "chat",
+        "--base-url",
+        &server.base_url,
+        "--model",
+        "m",
+        "--mcp",
+        &spec,
+    ];
+    let done = call_with_input(args, "go\n").with_code(0);
+    assert_eq!(done.out, "Well.\n");
+    let said = told(&server);
+    assert!(said.contains("action:decline"), "{said}");
 }

@@ -149,3 +149,31 @@ fn tools_come_from_a_directory() {
             .contains("writeTool")
     );
 }
+
+#[test]
+fn oauth_as_a_client_needs_who_the_client_is() {
+    let spec = "far=http://127.0.0.1:9/mcp";
+    for (more, told) in [
+        (&["--oauth", "client"][..], "--oauth-client-id"),
+        (
+            &["--oauth", "client", "--oauth-client-id", "x"],
+            "--oauth-secret-env",
+        ),
+        (
+            &[
+                "--oauth",
+                "client",
+                "--oauth-client-id",
+                "x",
+                "--oauth-secret-env",
+                "YIEM_NO_SUCH_VARIABLE",
+            ],
+            "YIEM_NO_SUCH_VARIABLE",
+        ),
+        (&["--oauth", "magic"], "magic"),
+        (&["--oauth-client-id", "x"], "--oauth"),
+    ] {
+        let done = call(["tools", "--mcp", spec].iter().chain(more)).with_code(2);
+        assert!(done.err.contains(told), "{done:?}");
+    }
+}

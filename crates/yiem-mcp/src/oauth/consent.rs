@@ -36,14 +36,23 @@ impl LoopbackConsent {
     /// # Errors
     /// No port can be had.
     pub async fn bind(open: impl Fn(&str) + Send + Sync + 'static) -> Result<Self, McpError> {
+        Self::bind_now(open)
+    }
+
+    /// As [`LoopbackConsent::bind`], without waiting. Inside of a Tokio runtime.
+    ///
+    /// # Errors
+    /// No port can be had.
+    pub fn bind_now(open: impl Fn(&str) + Send + Sync + 'static) -> Result<Self, McpError> {
         let port_error = |error| {
             McpError::new(McpErrorKind::Config(
                 "no local port for the answer of the browser".into(),
             ))
             .with_source(error)
         };
-        let listener = TcpListener::bind(("127.0.0.1", 0))
-            .await
+        let listener = std::net::TcpListener::bind(("127.0.0.1", 0))
+            .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
+            .and_then(TcpListener::from_std)
             .map_err(port_error)?;
         let port = listener.local_addr().map_err(port_error)?.port();
         Ok(Self {

@@ -78,6 +78,22 @@ impl HttpConfig {
         self
     }
 
+    #[cfg(feature = "oauth")]
+    pub(crate) fn oauth(mut self, config: crate::oauth::OAuthConfig) -> Self {
+        if !self.is_authorized() {
+            let tokens = crate::oauth::OAuthTokens::new(self.url.as_str(), config);
+            self.token = Some(Arc::new(tokens));
+        }
+        self
+    }
+
+    /// Whether it has a token of its own already.
+    #[cfg(feature = "oauth")]
+    pub(crate) fn is_authorized(&self) -> bool {
+        let header = |(name, _): &(String, String)| name.eq_ignore_ascii_case("authorization");
+        self.token.is_some() || self.headers.iter().any(header)
+    }
+
     /// Speaks HTTP+SSE (2024-11-05) at once, without trying Streamable HTTP first.
     #[must_use]
     pub fn old_sse(mut self) -> Self {

@@ -50,9 +50,14 @@ pub(super) enum Input {
 }
 
 impl Input {
+    /// Whether a person sits here.
+    pub(super) fn is_at_a_terminal() -> bool {
+        io::stdin().is_terminal() && io::stdout().is_terminal() && !is_dumb()
+    }
+
     /// The editor, with a printer for the lines above it, if both streams are a terminal.
     pub(super) fn editor(words: &Words) -> Option<(Self, impl LinePrinter + 'static)> {
-        if !io::stdin().is_terminal() || !io::stdout().is_terminal() || is_dumb() {
+        if !Self::is_at_a_terminal() {
             return None;
         }
         let config = Config::builder()
