@@ -4,6 +4,7 @@
 //! ended. The order of precedence is that of the case corpus (`PRECEDENCE.md`).
 //! Does not know: sockets, clocks, tasks. Ids come through the given [`Env`].
 
+mod alike;
 mod end;
 mod said;
 
@@ -282,6 +283,7 @@ struct ReplyState {
     /// The last chunk held counts and no choices.
     usage_last: bool,
     whole: bool,
+    alike: alike::Alike,
 }
 
 impl ReplyState {
@@ -316,6 +318,7 @@ impl ReplyState {
             begun: false,
             usage_last: false,
             whole: false,
+            alike: alike::Alike::default(),
             options,
         }
     }
@@ -339,12 +342,40 @@ impl ReplyState {
             let value = serde_json::from_str(data).unwrap_or_else(|_| Value::from(data));
             return self.fail(classify::in_body(&value));
         }
+        if let Some((piece, text)) = self.alike.text(data) {
+            return self.piece(piece, text);
+        }
         match serde_json::from_str::<Body<'_>>(data) {
-            Ok(body) => self.body(&body, data),
+            Ok(body) => {
+                self.body(&body, data);
+                self.remember(&body, data);
+            }
             Err(error) => match mended(data) {
                 Some(mended) if self.mended_body(&mended) => {}
                 _ => self.odd_data(data, &error, last),
             },
+        }
+    }
+
+    /// A chunk like the one before: only its text is new.
+    fn piece(&mut self, piece: alike::Piece, text: Cow<'_, str>) {
+        self.usage_last = false;
+        match piece {
+            alike::Piece::Content => self.said(&Said::words(text)),
+            alike::Piece::Reasoning => self.said(&Said::thoughts(text)),
+            alike::Piece::Arguments(index) => self.call(Piece {
+                index,
+                arguments: &text,
+                ..Piece::default()
+            }),
+        }
+    }
+
+    /// Remembers the chunk for those that are like it, if it was of the alternative that is read.
+    fn remember(&mut self, body: &Body<'_>, data: &str) {
+        let chosen = body.choices.0.first().map(|c| c.index.index().unwrap_or(0));
+        if chosen == self.chosen {
+            self.alike.remember(body, data);
         }
     }
 

@@ -449,6 +449,24 @@ tolerant! {
     }
 }
 
+impl<'a> Said<'a> {
+    /// Content alone.
+    pub(crate) fn words(text: Cow<'a, str>) -> Self {
+        Self {
+            content: Text::Is(text),
+            ..Self::default()
+        }
+    }
+
+    /// Reasoning alone, in the field that most servers use.
+    pub(crate) fn thoughts(text: Cow<'a, str>) -> Self {
+        Self {
+            reasoning_content: Text::Is(text),
+            ..Self::default()
+        }
+    }
+}
+
 /// Fields of a call that are read or that say nothing; any other goes back with it.
 fn keep_of_call(key: &str) -> bool {
     !matches!(key, "type" | "object" | "status" | "created" | "role")
