@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use yiem_core::{Content, ToolOutput};
+use yiem_core::{Content, ResourceBody, ToolOutput};
 
 /// The key in a result's details under which its whole text is kept.
 pub const WHOLE_OUTPUT: &str = "wholeOutput";
@@ -78,33 +78,88 @@ impl ResultLimit {
     }
 
     /// Cuts a result's text if it is too long, in the middle, with a note of how much is
-    /// missing. Blocks that are no text stay. Gives the whole text if it was cut, for whoever
-    /// writes it to a file.
+    /// missing; the text of embedded resources is text as well. Very many pieces of text become
+    /// one. Blocks that are no text stay, but for what stands for a resource and is too long
+    /// itself. Gives the whole text if it was cut, for whoever writes it to a file.
     pub fn apply(&self, output: &mut ToolOutput) -> Option<String> {
-        let lengths = || {
-            output
-                .content
-                .iter()
-                .filter_map(Content::as_text)
-                .map(str::len)
-        };
-        if self.bytes == 0 || lengths().sum::<usize>() <= self.bytes {
+        if self.bytes == 0 {
             return None;
         }
-        // The longest blocks give first: short ones beside them are often what the rest is about.
-        let most = limit_each(lengths().collect(), self.bytes);
-        let whole = output.plain_text();
         for block in &mut output.content {
-            if let Content::Text(text) = block
-                && text.text.len() > most
-            {
-                text.text = cut_middle(&text.text, most);
+            shorten_name(block);
+        }
+        let texts = || output.content.iter().filter_map(shown);
+        let lengths: Vec<usize> = texts().map(str::len).collect();
+        if lengths.iter().sum::<usize>() <= self.bytes {
+            return None;
+        }
+        let whole = texts().collect::<Vec<_>>().join("\n");
+        if lengths.len() > MOST_PIECES {
+            let first = output.content.iter().position(|b| shown(b).is_some());
+            output.content.retain(|block| shown(block).is_none());
+            let all = Content::text(cut_middle(&whole, self.bytes));
+            output.content.insert(first.unwrap_or_default(), all);
+        } else {
+            // The longest blocks give first: short ones beside them are often what the rest is
+            // about.
+            let most = limit_each(lengths, self.bytes);
+            for text in output.content.iter_mut().filter_map(shown_mut) {
+                if text.len() > most {
+                    *text = cut_middle(text, most);
+                }
             }
         }
         if self.whole == WholeOutput::InDetails {
             keep_in_details(&mut output.details, WHOLE_OUTPUT, &whole);
         }
         Some(whole)
+    }
+}
+
+/// More pieces of text than this are cut as one: a note in each would be longer than they are.
+const MOST_PIECES: usize = 256;
+
+/// The text of a block that a model is shown.
+fn shown(block: &Content) -> Option<&str> {
+    match block {
+        Content::Text(text) => Some(&text.text),
+        Content::Resource(resource) => match &resource.body {
+            ResourceBody::Text(text) => Some(text),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn shown_mut(block: &mut Content) -> Option<&mut String> {
+    match block {
+        Content::Text(text) => Some(&mut text.text),
+        Content::Resource(resource) => match &mut resource.body {
+            ResourceBody::Text(text) => Some(text),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// A resource is named to a model by its title and address, a medium by its type: no name is as
+/// long as a text.
+fn shorten_name(block: &mut Content) {
+    const LONGEST: usize = 2_048;
+    let cut = |name: &mut String| {
+        if name.len() > LONGEST {
+            *name = cut_middle(name, LONGEST);
+        }
+    };
+    match block {
+        Content::Resource(resource) => {
+            cut(&mut resource.uri);
+            resource.title.iter_mut().for_each(cut);
+            resource.mime_type.iter_mut().for_each(cut);
+        }
+        Content::Image(image) => cut(&mut image.mime_type),
+        Content::Audio(audio) => cut(&mut audio.mime_type),
+        Content::Text(_) | Content::Other(_) => {}
     }
 }
 

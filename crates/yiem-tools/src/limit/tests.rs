@@ -43,6 +43,56 @@ fn short_blocks_beside_a_long_one_stay_whole_and_other_content_stays() {
     assert_eq!(whole.len(), 5_010);
 }
 
+fn resource(uri: &str, title: Option<&str>, body: ResourceBody) -> Content {
+    Content::Resource(yiem_core::ResourceContent {
+        uri: uri.to_owned(),
+        mime_type: None,
+        title: title.map(str::to_owned),
+        body,
+        extra: Default::default(),
+    })
+}
+
+#[test]
+fn the_text_of_a_resource_is_text_and_its_name_is_no_text() {
+    let long = "r".repeat(5_000);
+    let mut output = ToolOutput::content(vec![
+        Content::text("short"),
+        resource("file:///a", None, ResourceBody::Text(long.clone())),
+        resource(
+            &"u".repeat(9_000),
+            Some(&"t".repeat(9_000)),
+            ResourceBody::Link,
+        ),
+    ]);
+    let whole = ResultLimit::new(500).apply(&mut output).unwrap();
+    assert_eq!(whole, format!("short\n{long}"));
+    let shown: Vec<String> = output.content.iter().map(Content::to_plain_text).collect();
+    assert_eq!(shown[0], "short");
+    assert_eq!(shown[1], cut_middle(&long, 495));
+    assert!(matches!(output.content[1], Content::Resource(_)));
+    assert!(
+        shown[2].len() < 5_000 && shown[2].contains("bytes left out"),
+        "{}",
+        shown[2]
+    );
+}
+
+#[test]
+fn a_million_pieces_are_cut_as_one_text() {
+    let mut blocks = vec![Content::text("ab"); 100_000];
+    blocks.insert(1, Content::image("AAAA", "image/png"));
+    let mut output = ToolOutput::content(blocks);
+    let whole = ResultLimit::new(1_000).apply(&mut output).unwrap();
+    assert_eq!(whole.len(), 299_999);
+    assert_eq!(output.content.len(), 2);
+    assert_eq!(
+        output.content[0].as_text(),
+        Some(&*cut_middle(&whole, 1_000))
+    );
+    assert!(matches!(output.content[1], Content::Image(_)));
+}
+
 #[test]
 fn details_that_are_there_are_kept_beside_the_whole() {
     for (details, key) in [(json!({ "a": 1 }), "/a"), (json!(1), "/details")] {
