@@ -230,13 +230,23 @@ pub(crate) fn bench(rest: &[&str]) -> Outcome {
 /// server that checks every request, then for the table. Arguments go to its runner.
 fn bench_peers(arguments: &[&str]) -> Outcome {
     let target = process::target_folder()?.join("peers");
-    let mut build = process::cargo(&[
-        "build",
-        "--release",
-        "--manifest-path",
-        "benches/peers/Cargo.toml",
-    ]);
-    process::run(build.env("CARGO_TARGET_DIR", &target))?;
+    // Apart: built together they share reqwest's features, and the floor has no TLS provider then.
+    for packages in [
+        &[
+            "--package=peer-floor",
+            "--package=peer-mock",
+            "--package=peer-runner",
+        ][..],
+        &["--package=peer-yiem"],
+    ] {
+        let mut build = process::cargo(&[
+            "build",
+            "--release",
+            "--manifest-path",
+            "benches/peers/Cargo.toml",
+        ]);
+        process::run(build.args(packages).env("CARGO_TARGET_DIR", &target))?;
+    }
     let binaries = target.join("release");
     let runner = binaries.join("peer-runner");
     let run =

@@ -506,7 +506,7 @@ impl ReplyState {
 
     fn body(&mut self, body: &Body<'_>, text: &str) {
         self.info(body);
-        self.counts_of(body);
+        let counted = self.counts_of(body);
         if let Some(rare) = body.rare() {
             if let Some(word) = rare.done_reason.get() {
                 self.finish = Some(word.to_owned());
@@ -523,7 +523,7 @@ impl ReplyState {
             self.out.push_back(ChatEvent::Started(Box::new(info)));
         }
         if body.choices.0.is_empty() {
-            self.without_choices(body, text);
+            self.without_choices(body, text, counted);
         } else {
             self.usage_last = false;
             self.choices(&body.choices.0);
@@ -547,16 +547,21 @@ impl ReplyState {
         }
     }
 
-    fn counts_of(&mut self, body: &Body<'_>) {
+    /// Takes the counts in. Whether the body itself has any.
+    fn counts_of(&mut self, body: &Body<'_>) -> bool {
         let nested = body
             .choices
             .0
             .iter()
             .find_map(|choice| choice.rare()?.usage);
-        for raw in [nested, body.usage].into_iter().flatten() {
-            self.counts.update(Counts::read(raw));
+        if let Some(nested) = nested {
+            self.counts.update(Counts::read(nested));
         }
-        let Some(rare) = body.rare() else { return };
+        let own = body.usage.map(Counts::read).unwrap_or_default();
+        self.counts.update(own);
+        let Some(rare) = body.rare() else {
+            return !own.is_unknown();
+        };
         if let Some(raw) = rare.x_groq
             && let Ok(groq) = serde_json::from_str::<XGroq<'_>>(raw.get())
             && let Some(usage) = groq.usage
@@ -567,9 +572,10 @@ impl ReplyState {
             self.counts
                 .update(Counts::bare(rare.prompt_eval_count, rare.eval_count));
         }
+        !own.is_unknown()
     }
 
-    fn without_choices(&mut self, body: &Body<'_>, text: &str) {
+    fn without_choices(&mut self, body: &Body<'_>, text: &str, counted: bool) {
         if let Some(rare) = body.rare() {
             if let Some(word) = rare.finish_reason.get().or_else(|| rare.stop_reason.get()) {
                 self.finish = Some(word.to_owned());
@@ -592,8 +598,8 @@ impl ReplyState {
                 return self.text(text);
             }
         }
-        if let Some(usage) = body.usage {
-            self.usage_last = !Counts::read(usage).is_unknown();
+        if body.usage.is_some() {
+            self.usage_last = counted;
         }
     }
 
