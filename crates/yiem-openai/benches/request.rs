@@ -1,6 +1,12 @@
 //! Writing a request of 10, 100 and 1,000 messages of which one is new.
 //!
-//! `cargo bench -p yiem-openai --bench request`
+//! Times: `cargo bench -p yiem-openai --bench request`. Instructions, which no load disturbs: one
+//! length alone under a counter at two numbers of rounds, and the difference of the two. A round
+//! is a turn whose last message is new.
+//!
+//! ```text
+//! valgrind --tool=callgrind target/release/deps/request-… count 1000 100
+//! ```
 
 use std::sync::Arc;
 
@@ -11,7 +17,34 @@ use yiem_core::{
 use yiem_openai::{Compat, RequestEncoder};
 
 fn main() {
+    let words: Vec<String> = std::env::args().collect();
+    if let [_, command, count, rounds, ..] = words.as_slice()
+        && command == "count"
+    {
+        let number = |word: &str| word.parse::<usize>().expect("a number");
+        return turns(number(count), number(rounds));
+    }
     divan::main();
+}
+
+/// Turns of a conversation of that many messages, of which the last is new each time.
+fn turns(count: usize, rounds: usize) {
+    let encoder = RequestEncoder::new(&ModelInfo::new("m"), Arc::new(Compat::default()));
+    let memo = Memo::new();
+    let request = |messages: &History| ChatRequest {
+        messages: messages.clone(),
+        memo: memo.clone(),
+        ..ChatRequest::default()
+    };
+    let before = conversation(count - 1);
+    let _ = encoder.encode(&request(&before), true);
+    for _ in 0..rounds {
+        let mut full = before.clone();
+        full.push(Message::user("and now?", Timestamp::default()));
+        let encoded = encoder.encode(&request(&full), true);
+        assert_eq!(encoded.written, 1);
+        let _ = divan::black_box(encoded);
+    }
 }
 
 fn message(n: usize) -> Message {

@@ -1,8 +1,12 @@
 //! Decoding a stream of 20,000 deltas, beside a bare loop that parses each chunk with borrowed
 //! typed serde and appends the text.
 //!
-//! Times: `cargo bench -p yiem-openai --bench stream`. Instructions, which load does not move:
-//! `valgrind --tool=cachegrind --cache-sim=no BINARY --test NAME`.
+//! Times: `cargo bench -p yiem-openai --bench stream`. Instructions, which no load disturbs: one
+//! case alone under a counter at two numbers of rounds, and the difference of the two:
+//!
+//! ```text
+//! valgrind --tool=callgrind target/release/deps/stream-… count text_yiem 1
+//! ```
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,6 +20,24 @@ const DELTAS: usize = 20_000;
 const PIECE: usize = 16 << 10;
 
 fn main() {
+    let words: Vec<String> = std::env::args().collect();
+    if let [_, command, case, rounds, ..] = words.as_slice()
+        && command == "count"
+    {
+        let bytes = if case.starts_with("text") {
+            text_stream()
+        } else {
+            arguments_stream()
+        };
+        for _ in 0..rounds.parse().expect("a number") {
+            match case.as_str() {
+                "text_floor" | "arguments_floor" => drop(divan::black_box(floor(&bytes))),
+                "text_yiem" | "arguments_yiem" => drop(divan::black_box(decode(&bytes))),
+                other => panic!("there is no case {other}"),
+            }
+        }
+        return;
+    }
     divan::main();
 }
 

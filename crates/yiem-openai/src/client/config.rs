@@ -7,7 +7,9 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use reqwest::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT,
+};
 use yiem_core::{
     BoxError, BoxFuture, Env, ModelError, ModelErrorKind, ModelInfo, ReplyInfo, SystemEnv,
 };
@@ -334,7 +336,7 @@ impl OpenAiConfig {
                 Compat::default()
             }
         });
-        let headers = headers(&self.headers)?;
+        let mut headers = headers(&self.headers)?;
         let mut http = reqwest::Client::builder()
             .tls_backend_preconfigured(yiem_tls::client_config())
             // A redirect could lead the key and the conversation elsewhere.
@@ -354,6 +356,18 @@ impl OpenAiConfig {
         let http = http.build().map_err(|error| {
             config_error("the HTTP client could not be set up").with_source(error)
         })?;
+        // User and password go in a header: whoever traces addresses would show them.
+        let plain = http
+            .post(url)
+            .build()
+            .map_err(|error| config_error("the address cannot be asked").with_source(error))?;
+        if let Some(given) = plain.headers().get(AUTHORIZATION) {
+            headers
+                .entry(AUTHORIZATION)
+                .or_insert_with(|| given.clone())
+                .set_sensitive(true);
+        }
+        let url = plain.url().clone();
         Ok(OpenAiModel {
             inner: Arc::new(Inner {
                 encoder: RequestEncoder::new(&info, Arc::new(compat)),

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use yiem_core::{
-    AssistantMessage, ChatModel, ChatModelExt, ChatRequest, History, Message, ModelError,
-    ModelErrorKind, Timestamp,
+    AssistantMessage, ChatModel, ChatModelExt, ChatRequest, Env, History, Message, ModelError,
+    ModelErrorKind, SystemEnv, Timestamp,
 };
-use yiem_openai::{OpenAiConfig, OpenAiModel, Timeouts};
+use yiem_openai::{OpenAiConfig, OpenAiModel, ReadLimits, Timeouts};
 
 use crate::server::{Answer, Reply, Server};
 
@@ -95,6 +95,112 @@ async fn the_key_of_a_closure_is_asked_for_each_time() {
     ask(&model).await.expect("an answer");
     let heads: Vec<String> = server.asked().into_iter().map(|asked| asked.head).collect();
     assert!(heads[0].contains("Bearer key-0") && heads[1].contains("Bearer key-1"));
+}
+
+#[tokio::test]
+async fn the_key_of_a_variable_is_read_for_each_request() {
+    let server = Server::start(vec![Answer::Whole(Reply::ok(&[HELLO, END, DONE]))]).await;
+    // Cargo sets this one for every test.
+    let model = config(&server).api_key_env("CARGO_PKG_NAME").build();
+    ask(&model.expect("a model")).await.expect("an answer");
+    assert!(server.asked()[0].head.contains("Bearer yiem-openai"));
+    let model = config(&server).api_key_env("YIEM_NO_SUCH_VARIABLE").build();
+    let error = ask(&model.expect("a model")).await.expect_err("no key");
+    assert_eq!(error.kind, ModelErrorKind::Config);
+    assert!(error.message.contains("YIEM_NO_SUCH_VARIABLE"), "{error}");
+    assert_eq!(server.asked().len(), 1, "nothing was sent without a key");
+}
+
+#[tokio::test]
+async fn user_and_password_of_the_address_are_sent_unless_there_is_a_key() {
+    let reply = || Answer::Whole(Reply::ok(&[HELLO, END, DONE]));
+    let server = Server::start(vec![reply(), reply()]).await;
+    let address = format!("http://user:word@{}/v1", server.address);
+    let config = || OpenAiModel::builder().base_url(&address).no_proxy();
+    for model in [config().build(), config().api_key("k").build()] {
+        ask(&model.expect("a model")).await.expect("an answer");
+    }
+    let heads: Vec<String> = server.asked().into_iter().map(|asked| asked.head).collect();
+    assert!(heads[0].contains("Basic dXNlcjp3b3Jk"), "{}", heads[0]);
+    assert!(heads[1].contains("Bearer k") && !heads[1].contains("Basic"));
+    assert!(!heads.concat().contains("word@"), "{heads:?}");
+}
+
+#[tokio::test]
+async fn a_closure_that_gives_no_key_is_an_error_with_its_cause() {
+    let server = Server::start(Vec::new()).await;
+    let model = config(&server)
+        .api_key_fn(|| async { Err::<String, _>(std::io::Error::other("the vault is closed")) })
+        .build()
+        .expect("a model");
+    let error = ask(&model).await.expect_err("no key");
+    assert_eq!(error.kind, ModelErrorKind::Auth);
+    let cause = std::error::Error::source(&error).expect("a cause");
+    assert!(cause.to_string().contains("vault"), "{cause}");
+}
+
+/// A proxy is asked for the whole address; the server itself is not.
+#[tokio::test]
+async fn requests_go_through_the_proxy() {
+    let proxy = Server::start(vec![Answer::Whole(Reply::ok(&[HELLO, END, DONE]))]).await;
+    let model = OpenAiModel::builder()
+        .base_url("http://127.0.0.1:9/v1")
+        .proxy(format!("http://{}", proxy.address))
+        .build()
+        .expect("a model");
+    let message = ask(&model).await.expect("an answer of the proxy");
+    assert_eq!(message.text(), "Hello");
+    let head = proxy.asked().remove(0).head;
+    assert!(
+        head.starts_with("POST http://127.0.0.1:9/v1/chat/completions "),
+        "{head}"
+    );
+}
+
+#[tokio::test]
+async fn what_retry_after_said_is_told_in_all_its_forms() {
+    let ahead = SystemEnv::shared().now().as_millis() / 1_000 + 90;
+    let date = time::OffsetDateTime::from_unix_timestamp(ahead).expect("a time");
+    let form = time::macros::format_description!(
+        "[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT"
+    );
+    let date = date.format(form).expect("a date");
+    for (name, value, least, most) in [
+        ("Retry-After", "7", 7_000, 7_000),
+        ("retry-after-ms", "1500", 1_500, 1_500),
+        ("retry-after", date.as_str(), 60_000, 90_000),
+    ] {
+        let reply = Reply {
+            headers: vec![(name.to_owned(), value.to_owned())],
+            ..Reply::error(429, "{\"error\":\"slow down\"}")
+        };
+        let error = answered(Answer::Whole(reply)).await.expect_err("a refusal");
+        assert_eq!(error.kind, ModelErrorKind::RateLimit);
+        let wait = error.retry_after.expect("a wait").as_millis();
+        assert!((least..=most).contains(&wait), "{name}: {value}: {wait}");
+    }
+}
+
+/// The bounds of `ReadLimits`, as the HTTP model is given them.
+#[tokio::test]
+async fn a_reply_beyond_the_given_limits_is_refused() {
+    let limits = ReadLimits {
+        reply_bytes: 2_000,
+        event_bytes: 1_000,
+        calls: 2,
+    };
+    let long = format!("data: {}\n\n", "x".repeat(1_500));
+    let body = format!("{{\"a\": \"{}\"}}", "x".repeat(3_000));
+    let call = "{\"id\":\"\",\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}";
+    let calls =
+        format!("{{\"choices\":[{{\"message\":{{\"tool_calls\":[{call},{call},{call}]}}}}]}}");
+    for text in [long.as_str(), body.as_str(), calls.as_str()] {
+        let server = Server::start(vec![Answer::Whole(Reply::ok(&[text]))]).await;
+        let model = config(&server).limits(limits).build().expect("a model");
+        let error = ask(&model).await.expect_err("too much");
+        assert_eq!(error.kind, ModelErrorKind::Malformed, "{error}");
+        assert!(!error.is_retryable(), "{error}");
+    }
 }
 
 #[tokio::test]
