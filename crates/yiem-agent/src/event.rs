@@ -197,7 +197,7 @@ pub enum EventKind {
         /// Follow-ups that wait now, oldest first.
         follow_ups: Vec<Arc<Message>>,
     },
-    /// The set of tools has changed before this turn.
+    /// The set of tools has changed before this turn: a source's, or which of them are offered.
     ToolsChanged {
         /// Names that are new.
         added: Vec<String>,

@@ -48,6 +48,31 @@ impl Offered {
             && self.only.as_ref() == only
     }
 
+    /// What it is narrowed to.
+    pub(crate) fn only(&self) -> Option<&Arc<[String]>> {
+        self.only.as_ref()
+    }
+
+    /// The names that are offered, and that are not, since it is narrowed otherwise than `before`.
+    pub(crate) fn narrowed_from(
+        &self,
+        before: Option<&Arc<[String]>>,
+    ) -> (Vec<String>, Vec<String>) {
+        let in_list = |only: Option<&Arc<[String]>>, name: &String| {
+            only.is_none_or(|only| only.contains(name))
+        };
+        let (mut added, mut removed) = (Vec::new(), Vec::new());
+        for definition in &*self.snapshot.definitions() {
+            let name = &definition.name;
+            match (in_list(before, name), in_list(self.only(), name)) {
+                (false, true) => added.push(name.clone()),
+                (true, false) => removed.push(name.clone()),
+                _ => {}
+            }
+        }
+        (added, removed)
+    }
+
     pub(crate) fn get(&self, name: &str) -> Option<&Arc<RegisteredTool>> {
         if let Some(answer) = self.answer.as_ref().filter(|a| a.name() == name) {
             return Some(answer);

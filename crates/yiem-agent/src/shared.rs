@@ -85,6 +85,8 @@ pub(crate) struct State {
     pub(crate) tickets: u64,
     /// Cancelled by an abort: for prompts whose run has not begun.
     pub(crate) before_runs: CancelToken,
+    /// What the offered tools were narrowed to when that was told.
+    pub(crate) offering: Option<Arc<[String]>>,
     /// The id of the model that the journal knows to answer.
     pub(crate) answering: Option<String>,
 }
@@ -600,6 +602,7 @@ impl State {
             cost: None,
             tickets: 0,
             before_runs: CancelToken::new(),
+            offering: None,
             answering: None,
         }
     }

@@ -40,6 +40,7 @@ fn parallel_calls_are_all_prepared_before_any_begins_and_the_cap_holds() {
     for index in 0..3 {
         assert_eq!(batch.next(), Next::Prepare(index));
         batch.preparing(index);
+        assert_eq!(batch.next(), Next::Wait, "one is prepared, none begins");
         batch.prepared(index, Arc::default());
     }
     batch.begin(0);

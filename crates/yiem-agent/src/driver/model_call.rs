@@ -80,6 +80,26 @@ impl Driver {
         }
     }
 
+    /// Tells and writes down that a hook, or the application, offers other tools than before.
+    fn note_tools(&self) {
+        let only = self.tools.only();
+        let mut state = self.shared.lock();
+        if state.offering.as_ref() == only {
+            return;
+        }
+        let before = std::mem::replace(&mut state.offering, only.cloned());
+        drop(state);
+        let (added, removed) = self.tools.narrowed_from(before.as_ref());
+        if !(added.is_empty() && removed.is_empty()) {
+            let changed = Vec::new();
+            self.handle(Input::ToolsChanged {
+                added,
+                removed,
+                changed,
+            });
+        }
+    }
+
     fn asking(&self, attempt: u32) -> Option<Asking> {
         let state = self.shared.lock();
         let run = state.run.as_ref()?;
@@ -108,6 +128,7 @@ impl Driver {
         for told in ready.told {
             self.handle(told);
         }
+        self.note_tools();
         self.spans
             .request(&ready.request, self.shared.config.trace_content);
         let (model, request) = (Arc::clone(&self.model), ready.request);

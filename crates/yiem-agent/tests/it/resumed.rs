@@ -236,7 +236,7 @@ async fn changes_of_model_and_tools_are_records_and_nothing_is_rewritten() {
     let agent = builder(&model, &path)
         .prepare_next_turn(move |_| {
             let other = change.clone();
-            async move { Ok(PrepareNextTurn::keep().model(other)) }
+            async move { Ok(PrepareNextTurn::keep().model(other).tools(["echo"])) }
         })
         .build()
         .unwrap();
@@ -267,6 +267,16 @@ async fn changes_of_model_and_tools_are_records_and_nothing_is_rewritten() {
         })
         .collect();
     assert_eq!(models, ["second", "third", "fourth"]);
+    let tools: Vec<_> = records
+        .iter()
+        .filter(|record| matches!(record, JournalRecord::ToolsChanged { .. }))
+        .cloned()
+        .collect();
+    let narrowed = JournalRecord::ToolsChanged {
+        added: vec![],
+        removed: vec!["ends".to_owned(), "never".to_owned()],
+    };
+    assert_eq!(tools, [narrowed]);
     assert!(
         !records
             .iter()
