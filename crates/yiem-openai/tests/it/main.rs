@@ -6,6 +6,7 @@ mod hostile;
 mod http;
 mod memory;
 mod model;
+mod presets;
 mod served_cases;
 mod server;
 mod strict;
