@@ -103,6 +103,39 @@ pub fn stream_reply(data: &[u8]) {
         let single = report(&reading.read(body.chunks(1)));
         assert_eq!(one, single, "another reply byte by byte");
     }
+    if let Some(spaced) = spaced(body) {
+        let (message, error) = reading.read([&spaced[..]]);
+        // A message about what could not be read tells at which byte.
+        if error.is_none() {
+            let spaced = report(&(message, error));
+            assert_eq!(
+                one, spaced,
+                "another reply with a space in every other event"
+            );
+        }
+    }
+}
+
+/// The same events with white space that means nothing in every other one, so that no two in a
+/// row are alike. `None` where a line is not an event of its own.
+fn spaced(body: &[u8]) -> Option<Vec<u8>> {
+    let text = std::str::from_utf8(body).ok()?;
+    if !text.starts_with("data: {") || text.contains('\r') {
+        return None;
+    }
+    let mut out = String::new();
+    for (n, event) in text.split("\n\n").enumerate() {
+        if event.contains('\n') {
+            return None;
+        }
+        let data = event.strip_prefix("data: {");
+        out.push_str(if n > 0 { "\n\n" } else { "" });
+        match data.filter(|_| n % 2 == 1) {
+            Some(rest) => out.push_str(&format!("data: {{ {rest}")),
+            None => out.push_str(event),
+        }
+    }
+    Some(out.into_bytes())
 }
 
 fn report((message, error): &(AssistantMessage, Option<ModelError>)) -> String {
