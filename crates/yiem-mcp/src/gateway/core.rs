@@ -20,6 +20,9 @@ use yiem_core::{CancelReason, CancelToken, Env, SessionId};
 
 /// How many calls may wait for each that may run.
 const WAITING_FOR_EACH: usize = 4;
+/// How many cancellations that came too early are remembered.
+#[cfg(feature = "nats")]
+const EARLY: usize = 256;
 /// How many callers may listen for changes by a request that lasts.
 const LISTENING: usize = 1_024;
 
@@ -49,6 +52,9 @@ pub(crate) struct Core {
     running: Mutex<HashMap<u64, Running>>,
     next: AtomicU64,
     held: HeldCalls,
+    /// Cancellations that came before their requests did, newest last.
+    #[cfg(feature = "nats")]
+    early: Mutex<std::collections::VecDeque<(Arc<str>, RequestId)>>,
 }
 
 /// Where requests are worked on.
@@ -121,7 +127,29 @@ impl Core {
             stop: CancelToken::new(),
             running: Mutex::default(),
             next: AtomicU64::new(0),
+            #[cfg(feature = "nats")]
+            early: Mutex::default(),
         }
+    }
+
+    /// Remembers a cancellation whose request may still be on its way: it can come by another path. For
+    /// callers whose name is used for one request only.
+    #[cfg(feature = "nats")]
+    pub(crate) fn cancel_ahead(&self, caller: &str, id: &RequestId) {
+        let mut early = self.early.lock().unwrap_or_else(PoisonError::into_inner);
+        if early.len() >= EARLY {
+            early.pop_front();
+        }
+        early.push_back((caller.into(), id.clone()));
+    }
+
+    #[cfg(feature = "nats")]
+    fn was_cancelled_ahead(&self, job: &Job) -> bool {
+        let mut early = self.early.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = early
+            .iter()
+            .position(|(caller, id)| *caller == job.caller && Some(id) == job.id.as_ref());
+        at.is_some_and(|at| early.remove(at).is_some())
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, Running>> {
@@ -279,6 +307,10 @@ impl Core {
                 lasts: job.lasts,
             },
         );
+        #[cfg(feature = "nats")]
+        if self.was_cancelled_ahead(job) {
+            cancel.cancel();
+        }
         Entry {
             core: self,
             number,

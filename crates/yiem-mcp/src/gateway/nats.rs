@@ -256,7 +256,13 @@ impl Desk {
             return true;
         };
         match reply {
-            Some(reply) => self.core.cancel(reply, &id),
+            Some(reply) => {
+                let found = self.core.cancel(reply, &id);
+                if !found {
+                    self.core.cancel_ahead(reply, &id);
+                }
+                found
+            }
             // Ids alone are not unique among callers: only what cannot be mistaken is cancelled.
             None => self.core.cancel_only(&id),
         }

@@ -434,3 +434,16 @@ async fn who_cannot_be_asked_is_not_and_the_call_goes_on() {
     };
     assert_eq!(result(&core, far).await, json!({"told": [-32601, -32601]}));
 }
+
+#[cfg(feature = "nats")]
+#[tokio::test]
+async fn a_cancellation_that_comes_before_its_request_counts() {
+    let (_, core) = core(4);
+    core.cancel_ahead("inbox-1", &7.into());
+    let other = core.answer(asked("inbox-2", 7, "x"), |_| true).await;
+    assert!(other.is_some(), "another caller's");
+    let early = core.answer(asked("inbox-1", 7, "long"), |_| true).await;
+    assert_eq!(early, None, "cancelled");
+    let again = core.answer(asked("inbox-1", 7, "x"), |_| true).await;
+    assert!(again.is_some(), "it counts once");
+}
