@@ -18,6 +18,7 @@ mod session;
 mod tasks;
 #[cfg(test)]
 mod tests;
+mod timer;
 
 pub(crate) use asked::HandOn;
 pub use asked::{Elicit, Elicitation, ElicitationAnswer, ElicitationKind, Root, Sample};
@@ -37,6 +38,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 use tasks::Tasks;
+use timer::SpareTimer;
 use tokio::sync::{broadcast, watch};
 use yiem_core::{CancelToken, Env};
 
@@ -81,6 +83,7 @@ pub(crate) struct Shared {
     generation: watch::Sender<u64>,
     events: broadcast::Sender<McpEvent>,
     tasks: Tasks,
+    timer: SpareTimer,
     /// Who answers the server's questions before this client does.
     hand_on: OnceLock<Arc<dyn HandOn>>,
 }
@@ -135,6 +138,7 @@ impl McpClient {
             generation: watch::Sender::new(0),
             events: broadcast::Sender::new(EVENTS_KEPT),
             tasks: Tasks::default(),
+            timer: SpareTimer::default(),
             hand_on: OnceLock::new(),
         })))
     }
@@ -192,6 +196,7 @@ impl McpClient {
     pub async fn close(&self) {
         self.0.sessions.forget();
         self.0.tasks.clear();
+        self.0.timer.clear();
         self.0.transport.close().await;
     }
 

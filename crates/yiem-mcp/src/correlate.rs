@@ -4,7 +4,7 @@
 //! Does not know: sockets, clocks, tasks. Time comes in as an argument.
 
 use crate::jsonrpc::{Answer, AnswerOutcome, RequestId};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 #[cfg(test)]
@@ -16,14 +16,15 @@ const REMEMBERED: usize = 256;
 /// The waiters of one connection that carries many requests at once.
 #[derive(Debug)]
 pub struct Correlator<W> {
-    pending: HashMap<RequestId, W>,
+    /// A tree: mostly one leaf that is kept, and nothing to hash.
+    pending: BTreeMap<RequestId, W>,
     given_up: VecDeque<RequestId>,
 }
 
 impl<W> Default for Correlator<W> {
     fn default() -> Self {
         Self {
-            pending: HashMap::new(),
+            pending: BTreeMap::new(),
             given_up: VecDeque::new(),
         }
     }
@@ -77,21 +78,23 @@ impl<W> Correlator<W> {
         let Some(id) = id else {
             if matches!(outcome, AnswerOutcome::Error(_))
                 && self.pending.len() == 1
-                && let Some(only) = self.pending.keys().next().cloned()
-                && let Some(waiter) = self.pending.remove(&only)
+                && let Some((_, waiter)) = self.pending.pop_first()
             {
                 return Settled::Waiter(waiter, outcome);
             }
             return Settled::Stray(None);
         };
-        for spelling in [Some(id.clone()), id.other_spelling()]
-            .into_iter()
-            .flatten()
-        {
-            if let Some(waiter) = self.pending.remove(&spelling) {
+        if let Some(waiter) = self.pending.remove(&id) {
+            return Settled::Waiter(waiter, outcome);
+        }
+        if self.given_up.contains(&id) {
+            return Settled::Late(id);
+        }
+        if let Some(other) = id.other_spelling() {
+            if let Some(waiter) = self.pending.remove(&other) {
                 return Settled::Waiter(waiter, outcome);
             }
-            if self.given_up.contains(&spelling) {
+            if self.given_up.contains(&other) {
                 return Settled::Late(id);
             }
         }
@@ -100,7 +103,7 @@ impl<W> Correlator<W> {
 
     /// Takes all who wait: their connection is gone.
     pub fn take_all(&mut self) -> Vec<W> {
-        self.pending.drain().map(|(_, waiter)| waiter).collect()
+        std::mem::take(&mut self.pending).into_values().collect()
     }
 }
 

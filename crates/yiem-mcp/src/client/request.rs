@@ -10,7 +10,7 @@ use crate::protocol::{meta_key, method};
 use crate::transport::{CancelStyle, Exchange, Inbox, Notice, Receiver};
 use futures_util::FutureExt as _;
 use serde_json::{Map, Value, json};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -142,7 +142,7 @@ pub(crate) async fn raw_exchange(
 /// The requests that are on their way and want to hear of progress.
 #[derive(Default)]
 pub(crate) struct InFlight {
-    listening: Mutex<HashMap<i64, Arc<Listening>>>,
+    listening: Mutex<BTreeMap<i64, Arc<Listening>>>,
     /// How many questions of the server are not answered yet.
     questions: AtomicUsize,
 }
@@ -171,10 +171,13 @@ impl Drop for OpenQuestion {
     }
 }
 
-/// One request that wants to hear of progress.
+/// One request that wants to hear of progress. As an inbox: progress that comes on the request's own way
+/// back is its own, whatever its token.
 pub(crate) struct Listening {
     sink: Option<Arc<dyn ProgressSink>>,
     heard: Notify,
+    /// Where everything else goes.
+    rest: Inbox,
 }
 
 impl Listening {
@@ -191,7 +194,7 @@ impl Listening {
 }
 
 impl InFlight {
-    fn map(&self) -> MutexGuard<'_, HashMap<i64, Arc<Listening>>> {
+    fn map(&self) -> MutexGuard<'_, BTreeMap<i64, Arc<Listening>>> {
         self.listening
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -219,19 +222,13 @@ impl InFlight {
     }
 }
 
-/// The inbox of one request: progress that comes on its own way back is its own, whatever its token.
-struct ExchangeInbox {
-    listening: Arc<Listening>,
-    rest: Inbox,
-}
-
-impl Receiver for ExchangeInbox {
+impl Receiver for Listening {
     fn message(&self, message: Incoming) {
         match message {
             Incoming::Notification {
                 method: name,
                 params,
-            } if name == method::PROGRESS => self.listening.hear(params),
+            } if name == method::PROGRESS => self.hear(params),
             other => self.rest.message(other),
         }
     }
@@ -246,13 +243,17 @@ struct Leaving<'a> {
     client: &'a Arc<Shared>,
     id: i64,
     dialect: Dialect,
+    /// Whether it stands among those in flight.
+    listed: bool,
     answered: bool,
     reason: &'static str,
 }
 
 impl Drop for Leaving<'_> {
     fn drop(&mut self) {
-        self.client.in_flight.map().remove(&self.id);
+        if self.listed {
+            self.client.in_flight.map().remove(&self.id);
+        }
         if self.answered {
             return;
         }
@@ -297,22 +298,23 @@ impl Shared {
         sending: Sending,
     ) -> Result<Value, McpError> {
         let id = self.next_id();
-        let course = sending.course.clone();
+        let Course {
+            timeout, hard_cap, ..
+        } = sending.course;
+        let cancel = sending.course.cancel.clone();
         let listening = Arc::new(Listening {
-            sink: course.progress.clone(),
+            sink: sending.course.progress.clone(),
             heard: Notify::new(),
+            rest: sending.inbox.clone(),
         });
         // Without metadata there is no token; progress comes on the exchange's own way, if it comes.
         // Where the server can ask us something, its question keeps the request alive.
-        if session.dialect.is_legacy()
-            || (course.wants_progress && session.dialect != Dialect::Bare)
-        {
+        let listed = session.dialect.is_legacy()
+            || (sending.course.wants_progress && session.dialect != Dialect::Bare);
+        if listed {
             self.in_flight.map().insert(id, Arc::clone(&listening));
         }
-        let inbox = Inbox::new(Arc::new(ExchangeInbox {
-            listening: Arc::clone(&listening),
-            rest: sending.inbox.clone(),
-        }));
+        let inbox = Inbox::new(Arc::clone(&listening) as Arc<dyn Receiver>);
         let name = sending.method;
         let exchange = sending.exchange(self, id, inbox);
         // What the transport knows of its connection explains a silence (M-7).
@@ -324,11 +326,12 @@ impl Shared {
             client: self,
             id,
             dialect: session.dialect,
+            listed,
             answered: false,
             reason: "the caller gave up",
         };
         let mut now = self.env.elapsed();
-        let mut deadline = Deadline::new(now, course.timeout, course.hard_cap);
+        let mut deadline = Deadline::new(now, timeout, hard_cap);
         let mut answering = self.transport.exchange(exchange);
         let outcome = loop {
             let wait = match deadline.state(now) {
@@ -337,7 +340,7 @@ impl Shared {
                     deadline.renew(now);
                     match deadline.state(now) {
                         DeadlineState::Running(wait) => wait,
-                        _ => break timed_out(course.hard_cap, true),
+                        _ => break timed_out(hard_cap, true),
                     }
                 }
                 DeadlineState::Idle(after) => {
@@ -349,18 +352,25 @@ impl Shared {
                     break timed_out(after, true);
                 }
             };
+            // Most end without it: the one that waits is taken over from the last.
+            let mut timer = self.timer.take(&*self.env, now, wait);
             tokio::select! {
                 biased;
                 answer = &mut answering => {
                     leaving.answered = true;
+                    self.timer.keep(timer);
                     break answer.map(|answer| answer.outcome);
                 }
-                () = course.cancel.cancelled() => break Err(McpError::cancelled()),
+                () = cancel.cancelled() => {
+                    self.timer.keep(timer);
+                    break Err(McpError::cancelled());
+                }
                 () = listening.heard.notified() => {
+                    self.timer.keep(timer);
                     now = self.env.elapsed();
                     deadline.renew(now);
                 }
-                () = self.env.sleep(wait) => now = self.env.elapsed(),
+                () = &mut timer => now = self.env.elapsed(),
             }
         };
         // The exchange goes first: a transport that cancels by closing does it now.

@@ -1,6 +1,7 @@
 //! Bytes or JSON → messages.
 
 use super::{IdScanner, JsonRpcError, RequestId, repair::repair};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 /// One message as it was read.
@@ -69,6 +70,9 @@ pub struct Unreadable {
 #[must_use]
 pub fn read(bytes: &[u8]) -> Vec<Incoming> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    if let Some(message) = read_ordinary(bytes) {
+        return vec![message];
+    }
     match serde_json::from_slice::<Value>(bytes) {
         Ok(value) => read_value(value),
         Err(error) => {
@@ -148,33 +152,85 @@ fn not_a_message(value: &Value) -> Incoming {
     })
 }
 
-fn read_object(mut object: Map<String, Value>) -> Incoming {
-    let id = object.get("id").and_then(RequestId::from_value);
-    let has_result = object.contains_key("result");
-    let error = object
-        .remove("error")
-        .filter(|error| is_an_error(error, has_result));
-    if !has_result
-        && error.is_none()
-        && let Some(Value::String(method)) = object.get_mut("method")
-    {
-        let method = std::mem::take(method);
-        let params = object.remove("params").unwrap_or(Value::Null);
-        return match id {
-            Some(id) => Incoming::Request(IncomingRequest { id, method, params }),
-            None => Incoming::Notification { method, params },
+/// What of a message has a meaning, each as it came; null is there, too.
+#[derive(Default, Deserialize)]
+struct Parts {
+    #[serde(default, deserialize_with = "there")]
+    id: Option<Value>,
+    #[serde(default, deserialize_with = "there")]
+    method: Option<Value>,
+    #[serde(default, deserialize_with = "there")]
+    params: Option<Value>,
+    #[serde(default, deserialize_with = "there")]
+    result: Option<Value>,
+    #[serde(default, deserialize_with = "there")]
+    error: Option<Value>,
+}
+
+fn there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+impl Parts {
+    /// The message, unless it says nothing.
+    fn message(self) -> Option<Incoming> {
+        let id = self.id.as_ref().and_then(RequestId::from_value);
+        let has_result = self.result.is_some();
+        let error = self.error.filter(|error| is_an_error(error, has_result));
+        let outcome = match (error, self.result, self.method) {
+            (Some(error), _, _) => AnswerOutcome::Error(JsonRpcError::from_value(error)),
+            (None, Some(result), _) => AnswerOutcome::Result(result),
+            (None, None, Some(Value::String(method))) => {
+                let params = self.params.unwrap_or(Value::Null);
+                return Some(match id {
+                    Some(id) => Incoming::Request(IncomingRequest { id, method, params }),
+                    None => Incoming::Notification { method, params },
+                });
+            }
+            (None, None, _) => return None,
         };
+        Some(Incoming::Answer(Answer { id, outcome }))
     }
-    let outcome = match (error, object.remove("result")) {
-        (Some(error), _) => AnswerOutcome::Error(JsonRpcError::from_value(error)),
-        (None, Some(result)) => AnswerOutcome::Result(result),
-        (None, None) if id.is_some() => AnswerOutcome::Malformed(format!(
-            "it has neither result nor error: {}",
-            excerpt(Value::Object(object).to_string().as_bytes())
-        )),
-        (None, None) => return not_a_message(&Value::Object(object)),
-    };
-    Incoming::Answer(Answer { id, outcome })
+}
+
+/// An ordinary message, read straight into its parts. Nothing for a batch, for what says nothing or says
+/// a key twice, and for what is no JSON: [`read`] takes a longer look at those.
+fn read_ordinary(bytes: &[u8]) -> Option<Incoming> {
+    let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
+    if first != Some(&b'{') {
+        return None;
+    }
+    serde_json::from_slice::<Parts>(bytes).ok()?.message()
+}
+
+fn read_object(mut object: Map<String, Value>) -> Incoming {
+    let says_something = object.contains_key("result")
+        || object.get("method").is_some_and(Value::is_string)
+        || object
+            .get("error")
+            .is_some_and(|error| is_an_error(error, false));
+    if says_something {
+        let parts = Parts {
+            id: object.remove("id"),
+            method: object.remove("method"),
+            params: object.remove("params"),
+            result: object.remove("result"),
+            error: object.remove("error"),
+        };
+        if let Some(message) = parts.message() {
+            return message;
+        }
+    }
+    match object.get("id").and_then(RequestId::from_value) {
+        Some(id) => Incoming::Answer(Answer {
+            id: Some(id),
+            outcome: AnswerOutcome::Malformed(format!(
+                "it has neither result nor error: {}",
+                excerpt(Value::Object(object).to_string().as_bytes())
+            )),
+        }),
+        None => not_a_message(&Value::Object(object)),
+    }
 }
 
 /// Beside a result, an empty `error` (null, false, "", {}) is a habit of some servers and no error.

@@ -224,7 +224,38 @@ fn a_line_over_the_cap_is_thrown_away_but_for_its_id() {
     assert_eq!(lines(&mut reader, &[long.as_bytes(), b"\n"])[0], found[0]);
 }
 
+/// Any JSON that may stand at a key of a message.
+fn part() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(json!(null)),
+        Just(json!(false)),
+        Just(json!("")),
+        Just(json!({})),
+        Just(json!([])),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        "[a-z/0-9]{0,6}".prop_map(Value::from),
+        ("[a-z]{1,7}", any::<i32>()).prop_map(|(key, value)| json!({key: [value, {"x": null}]})),
+    ]
+}
+
 proptest! {
+    /// A message is the same whether it is read from bytes or from JSON, alone or in a batch.
+    #[test]
+    fn bytes_and_json_are_read_alike(
+        parts in proptest::collection::vec(
+            ("id|method|params|result|error|jsonrpc|x|result ", part()), 0..6),
+    ) {
+        let object: Map<String, Value> = parts.iter().cloned().collect();
+        let wanted = read_value(Value::Object(object.clone()));
+        prop_assert_eq!(&read(Value::Object(object.clone()).to_string().as_bytes()), &wanted);
+        let batch = Value::from(vec![Value::Object(object)]);
+        prop_assert_eq!(&read(batch.to_string().as_bytes()), &wanted);
+        // A key that is there twice: the last counts.
+        let twice: Vec<String> = parts.iter().map(|(key, part)| format!("{key:?}:{part}")).collect();
+        prop_assert_eq!(&read(format!(" {{{}}}\r", twice.join(",")).as_bytes()), &wanted);
+    }
+
     /// Any bytes end in answers, notifications, requests or something told as unreadable.
     #[test]
     fn any_bytes_are_read(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {

@@ -45,7 +45,7 @@ impl CallResult {
     /// nothing at all. A value with none of the known keys is shown as its JSON.
     #[must_use]
     pub fn read(result: Value) -> Self {
-        let mut object = match result {
+        let object = match result {
             Value::Object(object) => object,
             Value::Null => return Self::default(),
             Value::Array(blocks) => {
@@ -67,34 +67,35 @@ impl CallResult {
                 };
             }
         };
-        let is_error = match object.get("isError") {
-            Some(Value::Bool(flag)) => *flag,
-            Some(Value::String(flag)) => flag.eq_ignore_ascii_case("true"),
-            Some(Value::Number(flag)) => flag.as_f64().is_some_and(|flag| flag != 0.0),
-            _ => false,
-        };
-        let structured = object
-            .shift_remove("structuredContent")
-            .filter(|value| !value.is_null());
-        let meta = match object.shift_remove("_meta") {
-            Some(Value::Object(meta)) => Some(meta),
-            _ => None,
-        };
-        let content = match object.shift_remove("content") {
-            Some(content) => blocks_of(content),
-            None if structured.is_some() => Vec::new(),
-            // The result of 2024-10-07 and of servers that never looked further.
-            None => match object.shift_remove("toolResult") {
-                Some(Value::Null) | None => leftovers(object),
-                Some(value) => blocks_of(value),
-            },
-        };
-        Self {
-            content,
-            structured,
-            is_error,
-            meta,
+        let mut read = Self::default();
+        let (mut content, mut old_result, mut rest) = (None, Value::Null, Map::new());
+        for (key, value) in object {
+            match (key.as_str(), value) {
+                ("content", value) => content = Some(value),
+                ("isError", value) => read.is_error = is_true(&value),
+                ("structuredContent", value) => {
+                    read.structured = Some(value).filter(|value| !value.is_null());
+                }
+                ("_meta", Value::Object(meta)) => read.meta = Some(meta),
+                // The result of 2024-10-07 and of servers that never looked further.
+                ("toolResult", value) => old_result = value,
+                ("_meta" | "resultType", _) => {}
+                (_, value) => {
+                    rest.insert(key, value);
+                }
+            }
         }
+        read.content = match content {
+            Some(content) => blocks_of(content),
+            None if read.structured.is_some() || rest.is_empty() && old_result.is_null() => {
+                Vec::new()
+            }
+            None if old_result.is_null() => {
+                vec![Content::text(Value::Object(rest).to_string())]
+            }
+            None => blocks_of(old_result),
+        };
+        read
     }
 
     /// Whether the blocks hold something that a model can use: anything but empty texts.
@@ -123,12 +124,11 @@ fn blocks_of(content: Value) -> Vec<Content> {
     }
 }
 
-fn leftovers(mut object: Map<String, Value>) -> Vec<Content> {
-    for known in ["isError", "resultType"] {
-        object.shift_remove(known);
+fn is_true(flag: &Value) -> bool {
+    match flag {
+        Value::Bool(flag) => *flag,
+        Value::String(flag) => flag.eq_ignore_ascii_case("true"),
+        Value::Number(flag) => flag.as_f64().is_some_and(|flag| flag != 0.0),
+        _ => false,
     }
-    if object.is_empty() {
-        return Vec::new();
-    }
-    vec![Content::text(Value::Object(object).to_string())]
 }

@@ -39,11 +39,15 @@ struct State {
 struct Pending<'a> {
     link: &'a Link,
     id: &'a RequestId,
+    /// The reader took it from those that wait.
+    settled: bool,
 }
 
 impl Drop for Pending<'_> {
     fn drop(&mut self) {
-        self.link.state().waiters.give_up(self.id);
+        if !self.settled {
+            self.link.state().waiters.give_up(self.id);
+        }
     }
 }
 
@@ -86,9 +90,10 @@ impl Link {
             }
             state.waiters.wait(exchange.id.clone(), sender);
         }
-        let _pending = Pending {
+        let mut pending = Pending {
             link: self,
             id: &exchange.id,
+            settled: false,
         };
         let mut answer = answer;
         if let Err(error) = self.write(exchange.body()).await {
@@ -98,7 +103,9 @@ impl Link {
                 () = self.env.sleep(LAST_WORDS_TIME) => error,
             });
         }
-        match answer.await {
+        let answer = answer.await;
+        pending.settled = true;
+        match answer {
             Ok(answer) => answer,
             Err(_) => Err(McpError::lost("the connection to the server is gone")),
         }

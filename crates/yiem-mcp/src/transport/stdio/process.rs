@@ -248,11 +248,12 @@ struct Life {
 
 impl Life {
     async fn run(mut self, stdout: ChildStdout, cap: usize) {
+        // A task of its own: a line wakes nothing but the reader.
+        let mut reading = JoinSet::new();
         let link = Arc::clone(&self.link);
-        let reading = read_lines(stdout, cap, &link);
-        tokio::pin!(reading);
+        reading.spawn(async move { read_lines(stdout, cap, &link).await });
         let status = tokio::select! {
-            () = &mut reading => {
+            _ = reading.join_next() => {
                 // Its output has ended; it should end too.
                 self.link.outgoing().close();
                 let status = tokio::select! {
@@ -266,12 +267,13 @@ impl Life {
             }
             status = self.child.wait() => {
                 tokio::select! {
-                    () = &mut reading => {}
+                    _ = reading.join_next() => {}
                     () = self.env.sleep(PIPE_GRACE) => {}
                 }
                 status.ok()
             }
         };
+        drop(reading);
         self.group.finish();
         if status.is_none() {
             let _ = self.child.wait().await;
