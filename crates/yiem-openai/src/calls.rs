@@ -185,7 +185,8 @@ impl Calls {
     /// when it has a name, the call so far is a complete object, and the fragment starts a new
     /// object. A new id without a name does not. A name that differs from one whose arguments
     /// are complete can only be another call's, so there ids elsewhere do not matter. An id that
-    /// a server gives twice is no new one, but at another index a second object is another call's.
+    /// a server gives twice is no new one, but at another index another name or a second object
+    /// is another call's.
     fn opens(&mut self, at: usize, piece: &Piece<'_>) -> bool {
         let call = &self.calls[at];
         let object = piece.arguments.trim_start().starts_with('{');
@@ -198,7 +199,7 @@ impl Calls {
         if !piece.id.is_empty() && !call.id.is_empty() {
             let elsewhere = call.is_elsewhere(piece.index);
             return self.with_id(piece.id).is_none()
-                || (elsewhere && starts && self.calls[at].is_whole());
+                || (elsewhere && starts && (other_name || self.calls[at].is_whole()));
         }
         let ids_told = !piece.id.is_empty() || self.has_ids();
         starts

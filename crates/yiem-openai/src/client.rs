@@ -121,13 +121,13 @@ impl Inner {
         let stream = request.options.stream.unwrap_or(self.stream);
         let encoded = self.encoder.encode(&request, stream);
         let mut headers = self.headers.clone();
-        let secret = key
-            .as_ref()
-            .and_then(|header| header.to_str().ok())
-            .map(Secret::of);
         if let Some(key) = key {
             headers.insert(AUTHORIZATION, key);
         }
+        let secret = headers
+            .get(AUTHORIZATION)
+            .and_then(|header| header.to_str().ok())
+            .map(Secret::of);
         for (name, value) in request.trace.iter() {
             if let (Ok(name), Ok(value)) = (
                 HeaderName::try_from(name.as_str()),
@@ -243,7 +243,9 @@ struct Secret(String);
 
 impl Secret {
     fn of(header: &str) -> Self {
-        Self(header.strip_prefix("Bearer ").unwrap_or(header).to_owned())
+        // Without the scheme, which is no secret: `Bearer …`, `Basic …`.
+        let secret = header.split_once(' ').map_or(header, |(_, secret)| secret);
+        Self(secret.trim().to_owned())
     }
 
     /// The same error without the key.

@@ -168,17 +168,22 @@ impl LeakFilter {
 /// The answer is nothing but a call, or a list of calls, in a fence or bare.
 fn whole_answer(text: &str, offered: &OfferedTools) -> Option<Vec<Found>> {
     let mut text = text.trim();
+    // Program text in a fence is an example more often than a call, unless it says what it is or
+    // is the list that some models are taught to write.
+    let mut example = false;
     if let Some(inner) = text
         .strip_prefix("```")
         .and_then(|rest| rest.strip_suffix("```"))
     {
         let language = ["json", "tool_code", "python"]
             .iter()
-            .find_map(|language| inner.strip_prefix(language));
-        text = language.unwrap_or(inner).trim();
+            .find(|language| inner.starts_with(**language));
+        text = inner[language.map_or(0, |language| language.len())..].trim();
+        example = language != Some(&"tool_code") && !text.starts_with('[');
     }
     match serde_json::from_str::<Value>(text) {
         Ok(value) => calls_of(&value, offered, Bare::Yes),
+        Err(_) if example => None,
         Err(_) => pythonic(text, offered),
     }
 }
@@ -212,33 +217,61 @@ fn pythonic(text: &str, offered: &OfferedTools) -> Option<Vec<Found>> {
     (!calls.is_empty()).then_some(calls)
 }
 
+/// How much markup may turn out to be none before the rest is left as text: a model that
+/// stammers one token must not make this slow.
+const FAILURES: usize = 64;
+
+/// Where each opening of markup comes next; each is looked for once over the whole text.
+struct Openings<'t> {
+    text: &'t str,
+    next: Vec<Option<usize>>,
+}
+
+impl<'t> Openings<'t> {
+    fn new(text: &'t str) -> Self {
+        let next = MARKUP.iter().map(|(open, _)| text.find(open)).collect();
+        Self { text, next }
+    }
+
+    /// The first from there on, the longest where several begin: where, what, and its form.
+    fn first(&mut self, from: usize) -> Option<(usize, &'static str, Form)> {
+        for (next, (open, _)) in self.next.iter_mut().zip(MARKUP) {
+            if next.is_some_and(|at| at < from) {
+                *next = self.text[from..].find(open).map(|at| from + at);
+            }
+        }
+        let found = self.next.iter().zip(MARKUP);
+        found
+            .filter_map(|(at, (open, form))| Some(((*at)?, *open, *form)))
+            .min_by_key(|(at, open, _)| (*at, std::cmp::Reverse(open.len())))
+    }
+}
+
 fn recover(text: &str, offered: &OfferedTools) -> (String, Vec<Found>) {
     let (mut kept, mut calls) = (String::new(), Vec::new());
-    let mut rest = text;
+    let mut openings = Openings::new(text);
+    let (mut from, mut failures) = (0, 0);
     let mut removed = false;
-    let next = |rest: &str| {
-        MARKUP
-            .iter()
-            .filter_map(|(open, form)| Some((rest.find(open)?, *open, *form)))
-            .min_by_key(|(at, open, _)| (*at, std::cmp::Reverse(open.len())))
-    };
-    while let Some((at, open, form)) = next(rest) {
-        let inner = &rest[at + open.len()..];
-        match read(form, inner, offered) {
+    while failures < FAILURES
+        && let Some((at, open, form)) = openings.first(from)
+    {
+        let begun = at + open.len();
+        match read(form, &text[begun..], offered) {
             Some((found, length)) => {
-                push_text(&mut kept, &rest[..at], removed, true);
+                push_text(&mut kept, &text[from..at], removed, true);
                 calls.extend(found);
-                rest = &inner[length..];
+                from = begun + length;
                 removed = true;
             }
             None => {
-                push_text(&mut kept, &rest[..at + open.len()], removed, false);
+                push_text(&mut kept, &text[from..begun], removed, false);
                 removed = false;
-                rest = inner;
+                from = begun;
+                failures += 1;
             }
         }
     }
-    push_text(&mut kept, rest, removed, false);
+    push_text(&mut kept, &text[from..], removed, false);
     if calls.is_empty() {
         return (text.to_owned(), calls);
     }

@@ -203,6 +203,32 @@ fn single_bytes_of_arguments_and_thoughts_cost_no_more_than_their_number() {
     assert!(result.is_err());
 }
 
+/// A model that stammers the beginning of a call costs no more than its length, and stays text.
+/// Looking at each anew would take hours here.
+#[test]
+fn stammered_markup_stays_text() {
+    for word in [
+        "x <tool_call>\\n",
+        "[TOOL_CALLS]",
+        "functools[",
+        "<function=f>",
+    ] {
+        let text = word.repeat(50_000);
+        let body = format!(
+            r#"{{"choices":[{{"message":{{"content":"{text}"}},"finish_reason":"stop"}}]}}"#
+        );
+        let options = ReadOptions {
+            recover_leaked_calls: true,
+            offered: Arc::new(yiem_openai::OfferedTools::new(["f"])),
+            ..ReadOptions::default()
+        };
+        let (result, _) = read(Asked::Whole, options, [body.into_bytes()]);
+        let message = result.expect("a message");
+        assert_eq!(message.text(), text.replace("\\n", "\n"), "{word}");
+        assert!(!message.has_tool_calls());
+    }
+}
+
 fn json_soup() -> impl Strategy<Value = Vec<u8>> {
     const WORDS: [&str; 40] = [
         "data: ",
