@@ -313,7 +313,7 @@ impl Driver {
     async fn look(&mut self) -> bool {
         self.looks = self.looks.wrapping_add(1);
         // Now and then everything is looked at: a reply that never pauses may run into a limit.
-        if self.cut || self.looks.is_multiple_of(LOOKS) {
+        if self.cut || self.cancel.is_cancelled() || self.looks.is_multiple_of(LOOKS) {
             return false;
         }
         if let Some(work) = &mut self.work {

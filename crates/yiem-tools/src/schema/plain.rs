@@ -83,7 +83,12 @@ impl Plain {
                 };
             }
             "items" => self.items = Some(Box::new(Self::of(value)?)),
-            "enum" => self.options = Some(value.as_array()?.as_slice().into()),
+            "enum" => {
+                let options = value.as_array()?;
+                // A long list times a long value has to be costed before it is checked.
+                self.unsure |= options.len() > FEW;
+                self.options = Some(options.as_slice().into());
+            }
             // These say nothing of whether a value fits.
             "title" | "description" => return value.is_string().then_some(()),
             "examples" => return value.is_array().then_some(()),
