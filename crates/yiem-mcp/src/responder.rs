@@ -71,6 +71,8 @@ pub(crate) struct AtGateway {
     pub(crate) key: Arc<str>,
     /// The id of the request.
     pub(crate) request_id: Option<crate::jsonrpc::RequestId>,
+    /// Whether it has a way on which it is told of changes outside of its requests.
+    pub(crate) told: bool,
     /// Cancelled when what lasts has to end, with an answer.
     pub(crate) ending: CancelToken,
 }

@@ -24,6 +24,8 @@ pub(super) const ANSWER_TIME: Duration = Duration::from_secs(600);
 const QUESTIONS: usize = 1_024;
 /// To how many resources one caller may subscribe.
 const SUBSCRIPTIONS: usize = 1_000;
+/// How many subscriptions all callers together may have.
+const SUBSCRIPTIONS_OF_ALL: usize = 10_000;
 
 /// Sends a message to a caller without waiting. False when there is no room, or nobody.
 pub(super) type SendTo = Arc<dyn Fn(Incoming) -> bool + Send + Sync>;
@@ -161,11 +163,26 @@ impl Callers {
         }
     }
 
-    /// That caller wants to be told of changes of a resource. False at the bound.
-    pub(super) fn subscribe(&self, caller: &Arc<str>, uri: &str) -> bool {
+    /// That caller wants to be told of changes of a resource.
+    ///
+    /// # Errors
+    /// At a bound: who has too many.
+    pub(super) fn subscribe(&self, caller: &Arc<str>, uri: &str) -> Result<(), &'static str> {
         let mut state = self.state();
+        let own = state.subscriptions.get(caller);
+        if own.is_some_and(|own| own.contains(uri)) {
+            return Ok(());
+        }
+        if own.is_some_and(|own| own.len() >= SUBSCRIPTIONS) {
+            return Err("this caller has too many subscriptions");
+        }
+        let all: usize = state.subscriptions.values().map(HashSet::len).sum();
+        if all >= SUBSCRIPTIONS_OF_ALL {
+            return Err("the callers of this gateway have too many subscriptions");
+        }
         let own = state.subscriptions.entry(Arc::clone(caller)).or_default();
-        own.contains(uri) || (own.len() < SUBSCRIPTIONS && own.insert(uri.to_owned()))
+        own.insert(uri.to_owned());
+        Ok(())
     }
 
     /// It does not want to any more. True when nobody else does either.

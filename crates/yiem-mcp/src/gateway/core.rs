@@ -90,6 +90,8 @@ pub(crate) struct Asked {
     pub(crate) cancel: CancelToken,
     /// How this caller can be asked something in the course of its request.
     pub(crate) asking: Asking,
+    /// Whether it has a way on which it is told of changes outside of its requests: a session, a pipe.
+    pub(crate) told: bool,
 }
 
 /// How a caller can be asked something in the course of its request (M-9).
@@ -213,6 +215,7 @@ impl Core {
                     caller: Arc::clone(&asked.caller),
                     id: id.clone(),
                     cancel: cancel.clone(),
+                    told: asked.told,
                 };
                 let declared = capabilities(&params).filter(|_| rounds);
                 match (declared, asked.asking) {
@@ -256,6 +259,7 @@ impl Core {
                 caller: asked.caller,
                 id,
                 cancel: cancel.clone(),
+                told: asked.told,
             },
             cancel.clone(),
         );
@@ -410,6 +414,7 @@ struct Job {
     caller: Arc<str>,
     id: Option<RequestId>,
     cancel: CancelToken,
+    told: bool,
 }
 
 impl Job {
@@ -431,6 +436,7 @@ impl Job {
             caller,
             id,
             cancel,
+            told,
         } = self;
         async move {
             let notify = move |message| {
@@ -441,6 +447,7 @@ impl Job {
             of.at_gateway = AtGateway {
                 key: caller,
                 request_id: id,
+                told,
                 ending: ending.clone(),
             };
             let too_long = shop.env.sleep(shop.call_time);

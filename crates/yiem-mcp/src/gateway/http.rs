@@ -552,6 +552,7 @@ fn asked(request: IncomingRequest, caller: &Caller) -> Asked {
         session: caller.session.clone(),
         cancel: CancelToken::new(),
         asking: caller.asking.clone(),
+        told: caller.session.is_some(),
     }
 }
 

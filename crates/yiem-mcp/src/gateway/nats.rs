@@ -413,6 +413,7 @@ impl Desk {
             cancel: CancelToken::new(),
             // A member of the group does not know of the calls that another holds.
             asking: Asking::No,
+            told: false,
         };
         // At the bound the newest is dropped: nothing may wait here.
         let send = move |note| hears && send.try_send(note).is_ok();

@@ -9,21 +9,27 @@ use crate::client::{McpClient, McpEvent};
 use crate::dialect::{Dialect, ProtocolVersion};
 use crate::error::{McpError, McpErrorKind};
 use crate::jsonrpc::{
-    INTERNAL_ERROR, INVALID_PARAMS, Incoming, JsonRpcError, METHOD_NOT_FOUND, RequestId,
+    INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, Incoming, JsonRpcError, METHOD_NOT_FOUND,
+    RequestId,
 };
 use crate::protocol::{ResultKind, ServerFacts, meta_key, method, result_kind};
 use crate::responder::{Caller, Responder, answerable, can_answer, check_modern};
 use async_trait::async_trait;
+use futures_util::{StreamExt as _, stream};
 use serde_json::{Map, Value, json};
+use std::collections::HashSet;
 use std::sync::Arc;
 use tokio::sync::broadcast::error::RecvError;
-use yiem_core::{CancelToken, ProgressSink};
+use yiem_core::{BoxFuture, CancelToken, ProgressSink};
 
 /// The keys of `_meta` that belong to one connection and are not handed on.
 const OWN_META: &str = "io.modelcontextprotocol/";
 
 /// What a server has to offer that is handed on.
 const OFFERED: [&str; 5] = ["tools", "prompts", "resources", "completions", "logging"];
+
+/// How many subscriptions are made again at once.
+const AGAIN_AT_ONCE: usize = 8;
 
 /// Hands requests on to the server behind a client.
 pub(super) struct Relay {
@@ -304,12 +310,9 @@ impl Relay {
     }
 
     async fn subscribe(&self, caller: &Caller, uri: &str) -> Result<Value, JsonRpcError> {
-        if !self.callers.subscribe(&caller.at_gateway.key, uri) {
-            return Err(JsonRpcError::new(
-                INTERNAL_ERROR,
-                "this caller has too many subscriptions",
-            ));
-        }
+        self.callers
+            .subscribe(&caller.at_gateway.key, uri)
+            .map_err(|why| JsonRpcError::new(INTERNAL_ERROR, why))?;
         let subscribed = self
             .client
             .relay(subscription("resources/subscribe", uri, caller))
@@ -323,8 +326,17 @@ impl Relay {
     /// Changes of the server, told to all who listen. Never ends by itself.
     pub(super) async fn watch(client: McpClient, callers: Arc<Callers>) {
         let mut events = client.events();
+        // Beside the events: a server that answers slowly must not make us miss them.
+        let mut again: BoxFuture<'_, ()> = Box::pin(std::future::pending());
         loop {
-            match events.recv().await {
+            let event = tokio::select! {
+                event = events.recv() => event,
+                () = &mut again => {
+                    again = Box::pin(std::future::pending());
+                    continue;
+                }
+            };
+            match event {
                 Ok(McpEvent::ToolsChanged) => callers.tell(method::TOOLS_CHANGED, json!({})),
                 Ok(McpEvent::PromptsChanged) => callers.tell(method::PROMPTS_CHANGED, json!({})),
                 Ok(McpEvent::ResourcesChanged) => {
@@ -336,13 +348,7 @@ impl Relay {
                 // A server that was started again knows nothing of what it was asked before, and may
                 // have other lists. So may one of whose changes too many came at once.
                 Ok(McpEvent::Connected(_)) => {
-                    for uri in callers.subscribed() {
-                        let nobody = Caller::new(CancelToken::new(), |_| {});
-                        let again = subscription("resources/subscribe", &uri, &nobody);
-                        if let Err(error) = client.relay(again).await {
-                            tracing::warn!(%error, %uri, "a subscription could not be made again");
-                        }
-                    }
+                    again = Box::pin(subscribe_again(&client, callers.subscribed()));
                     for (_, _, told) in LISTS {
                         callers.tell(told, json!({}));
                     }
@@ -357,6 +363,19 @@ impl Relay {
             }
         }
     }
+}
+
+/// Asks a server that was started again for what callers are subscribed to.
+async fn subscribe_again(client: &McpClient, uris: HashSet<String>) {
+    stream::iter(uris)
+        .for_each_concurrent(AGAIN_AT_ONCE, async |uri| {
+            let nobody = Caller::new(CancelToken::new(), |_| {});
+            let again = subscription("resources/subscribe", &uri, &nobody);
+            if let Err(error) = client.relay(again).await {
+                tracing::warn!(%error, %uri, "a subscription could not be made again");
+            }
+        })
+        .await;
 }
 
 /// Lists that change: the capability, the word for it in a wish to listen, the notification.
@@ -533,6 +552,12 @@ impl Responder for Relay {
                         METHOD_NOT_FOUND,
                         format!("Method not found: {name}"),
                     )),
+                    () if name == "resources/subscribe" && !caller.at_gateway.told => {
+                        Err(JsonRpcError::new(
+                            INVALID_REQUEST,
+                            "nobody could be told of changes outside of a session; open one by initialize over HTTP with sessions or stdio, or listen by subscriptions/listen",
+                        ))
+                    }
                     () if name == "resources/subscribe" => self.subscribe(&caller, uri).await,
                     // Others may still want to be told.
                     () if !self.callers.unsubscribe(&caller.at_gateway.key, uri) => Ok(json!({})),

@@ -300,6 +300,7 @@ async fn answer(
         session: None,
         cancel: CancelToken::new(),
         asking,
+        told: true,
     };
     let notes = lines.clone();
     let send = move |message| to_caller(&notes, message);

@@ -134,8 +134,9 @@ fn a_changed_resource_concerns_those_who_asked_for_it() {
         method: method::RESOURCE_UPDATED.into(),
         params: json!({"uri": "a"}),
     };
-    assert!(callers.subscribe(&"one".into(), "a") && callers.subscribe(&"one".into(), "a"));
-    assert!(callers.subscribe(&"two".into(), "a") && callers.subscribe(&"two".into(), "b"));
+    for (caller, uri) in [("one", "a"), ("one", "a"), ("two", "a"), ("two", "b")] {
+        assert_eq!(callers.subscribe(&caller.into(), uri), Ok(()));
+    }
     assert!(callers.concerns("one", &change) && !callers.concerns("three", &change));
     assert!(!callers.unsubscribe("one", "a"), "two still wants it");
     assert!(!callers.concerns("one", &change));
@@ -144,7 +145,25 @@ fn a_changed_resource_concerns_those_who_asked_for_it() {
     callers.forget("two");
     assert!(callers.subscribed().is_empty());
     for number in 0..SUBSCRIPTIONS {
-        assert!(callers.subscribe(&"many".into(), &number.to_string()));
+        assert_eq!(
+            callers.subscribe(&"many".into(), &number.to_string()),
+            Ok(())
+        );
     }
-    assert!(!callers.subscribe(&"many".into(), "one more"));
+    assert!(callers.subscribe(&"many".into(), "one more").is_err());
+}
+
+#[test]
+fn all_callers_together_have_a_bound_too() {
+    let callers = callers();
+    for number in 0..SUBSCRIPTIONS_OF_ALL {
+        let caller = format!("c{}", number % 100).into();
+        assert_eq!(callers.subscribe(&caller, &number.to_string()), Ok(()));
+    }
+    assert!(callers.subscribe(&"new".into(), "one more").is_err());
+    assert_eq!(callers.subscribe(&"c0".into(), "0"), Ok(()), "it has that");
+    callers.forget("c0");
+    assert_eq!(callers.subscribe(&"new".into(), "one more"), Ok(()));
+    callers.forget("new");
+    assert!(!callers.state().subscriptions.contains_key("new"));
 }

@@ -66,6 +66,7 @@ fn asked(caller: &str, id: i64, name: &str) -> Asked {
         session: None,
         cancel: CancelToken::new(),
         asking: Asking::Rounds,
+        told: false,
     }
 }
 

@@ -78,6 +78,7 @@ impl Marks {
                 session: None,
                 cancel: CancelToken::new(),
                 asking: Asking::No,
+                told: false,
             };
             let Some(Ok(page)) = core.answer(asked, |_| false).await else {
                 return;

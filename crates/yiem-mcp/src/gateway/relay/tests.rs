@@ -223,3 +223,78 @@ fn a_failure_on_the_way_says_which_server_and_what() {
     );
     assert_eq!(refusal.data, Some(json!({"reason": "unreachable"})));
 }
+
+/// A legacy server with resources: it tells of a change of its list, and never answers a subscription to
+/// `slow`.
+struct Resources;
+
+#[async_trait]
+impl Responder for Resources {
+    async fn respond(
+        &self,
+        name: &str,
+        params: Map<String, Value>,
+        caller: Caller,
+    ) -> Result<Value, JsonRpcError> {
+        Ok(match name {
+            method::INITIALIZE => json!({
+                "protocolVersion": "2025-06-18",
+                "capabilities": {"resources": {"subscribe": true}},
+                "serverInfo": {"name": "r", "version": "1"},
+            }),
+            "resources/subscribe" if params["uri"] == "slow" => {
+                caller.notify(method::RESOURCE_UPDATED, json!({"uri": "slow"}));
+                std::future::pending().await
+            }
+            _ => json!({}),
+        })
+    }
+}
+
+fn with_resources() -> Relay {
+    let transport = MemoryTransport::new(Arc::new(Resources)).with_dialect(DialectChoice::Legacy);
+    let server = McpServer::transport(transport).name("up");
+    let client = McpClient::new(server, SystemEnv::shared()).expect("a client");
+    Relay::new(client, Arc::new(Callers::new(SystemEnv::shared())))
+}
+
+#[tokio::test]
+async fn who_could_not_be_told_cannot_subscribe_and_leaves_nothing_behind() {
+    let relay = with_resources();
+    for told in [false, true] {
+        let mut caller = Caller::new(CancelToken::new(), |_| {});
+        caller.at_gateway.key = "one".into();
+        caller.at_gateway.told = told;
+        let params = legacy(json!({"uri": "a"}));
+        let answer = relay.respond("resources/subscribe", params, caller).await;
+        assert_eq!(answer.is_ok(), told, "{answer:?}");
+        assert_eq!(relay.callers.subscribed().len(), usize::from(told));
+        if let Err(error) = answer {
+            assert!(error.message.contains("session"), "{error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn changes_are_told_while_subscriptions_are_made_again() {
+    let Relay { client, callers } = with_resources();
+    for uri in ["slow", "a"] {
+        callers.subscribe(&"one".into(), uri).expect("room");
+    }
+    let mut changes = callers.changes();
+    let watching = Relay::watch(client.clone(), Arc::clone(&callers));
+    let hearing = async {
+        client.facts(&CancelToken::new()).await.expect("connected");
+        loop {
+            let told = changes.next().await;
+            if told.iter().any(|change| matches!(change, Incoming::Notification { method: name, .. } if name == method::RESOURCE_UPDATED)) {
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        () = watching => panic!("it ended"),
+        () = hearing => {}
+        () = tokio::time::sleep(std::time::Duration::from_secs(20)) => panic!("nothing was told"),
+    }
+}
