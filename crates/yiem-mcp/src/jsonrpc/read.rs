@@ -200,7 +200,9 @@ fn read_ordinary(bytes: &[u8]) -> Option<Incoming> {
     if first != Some(&b'{') {
         return None;
     }
-    serde_json::from_slice::<Parts>(bytes).ok()?.message()
+    // Checked once as a whole, not text by text.
+    let text = std::str::from_utf8(bytes).ok()?;
+    serde_json::from_str::<Parts>(text).ok()?.message()
 }
 
 fn read_object(mut object: Map<String, Value>) -> Incoming {

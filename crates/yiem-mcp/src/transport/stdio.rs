@@ -14,7 +14,7 @@ mod process;
 
 use super::{Exchange, Inbox, Notice, Response, Transport, TransportProfile};
 use crate::error::McpError;
-use crate::jsonrpc::Answer;
+use crate::jsonrpc::{Answer, RequestId};
 use async_trait::async_trait;
 use process::Running;
 use std::fmt;
@@ -172,6 +172,11 @@ impl StdioTransport {
     }
 }
 
+fn written(exchange: Exchange) -> (RequestId, Vec<u8>) {
+    let line = exchange.body();
+    (exchange.id, line)
+}
+
 impl fmt::Debug for StdioTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StdioTransport")
@@ -200,7 +205,9 @@ impl Transport for StdioTransport {
 
     async fn exchange(&self, exchange: Exchange) -> Result<Answer, McpError> {
         let link = Arc::clone(self.running()?.link());
-        link.exchange(exchange).await
+        // What is on its way is the line alone: the rest of the request is not held while it waits.
+        let (id, line) = written(exchange);
+        link.exchange(&id, line).await
     }
 
     async fn notify(&self, notice: Notice) -> Result<(), McpError> {

@@ -4,7 +4,7 @@ use super::outgoing::Outgoing;
 use crate::correlate::{Correlator, Settled};
 use crate::error::{McpError, McpErrorKind};
 use crate::jsonrpc::{Answer, AnswerOutcome, Incoming, Line, RequestId, read};
-use crate::transport::{Exchange, Inbox};
+use crate::transport::Inbox;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -81,22 +81,21 @@ impl Link {
         self.strays.load(Ordering::Relaxed)
     }
 
-    pub(super) async fn exchange(&self, exchange: Exchange) -> Result<Answer, McpError> {
-        let (sender, answer) = oneshot::channel();
+    pub(super) async fn exchange(&self, id: &RequestId, line: Vec<u8>) -> Result<Answer, McpError> {
+        let (sender, mut answer) = oneshot::channel();
         {
             let mut state = self.state();
             if let Some(ended) = &state.ended {
                 return Err(ended.again().before_sending());
             }
-            state.waiters.wait(exchange.id.clone(), sender);
+            state.waiters.wait(id.clone(), sender);
         }
         let mut pending = Pending {
             link: self,
-            id: &exchange.id,
+            id,
             settled: false,
         };
-        let mut answer = answer;
-        if let Err(error) = self.write(exchange.body()).await {
+        if let Err(error) = self.write(line).await {
             // A pipe that is closed means a process that ends: its status and last words say more.
             return Err(tokio::select! {
                 Ok(Err(ended)) = &mut answer => ended.before_sending(),
