@@ -5,12 +5,15 @@
 //! vendors' codes and wordings, as data.
 //! Does not know: sockets, clocks, retries.
 
+use std::time::Duration;
+
 use serde_json::Value;
+use serde_json::value::RawValue;
 use yiem_core::{ModelError, ModelErrorKind, Timestamp};
 
 use crate::finish::plain;
 use crate::retry_after;
-use crate::wire::Body;
+use crate::wire::{Body, Text};
 
 use ModelErrorKind::{
     Auth, ContentFilter, ContextLength, InvalidRequest, Malformed, NotFound, Overloaded, Quota,
@@ -25,8 +28,40 @@ const MESSAGE_CHARS: usize = 300;
 /// The longest text of a server that is kept beside the message, in characters.
 const BODY_CHARS: usize = 2_000;
 
+/// Codes that stand for a status of a failure.
+const FAILURES: std::ops::Range<f64> = 400.0..600.0;
+
 /// How deep an error may stand in another.
 const DEPTH: usize = 8;
+
+/// Fields of an error with a code, a type or a status.
+const CODE_FIELDS: [&str; 7] = [
+    "code",
+    "type",
+    "status",
+    "status_code",
+    "statusCode",
+    "error_code",
+    "reason",
+];
+
+/// Fields of an error with what it says, or with an error inside.
+const MESSAGE_FIELDS: [&str; 14] = [
+    "error",
+    "message",
+    "detail",
+    "msg",
+    "error_message",
+    "errorMessage",
+    "error_msg",
+    "error_description",
+    "description",
+    "status_msg",
+    "errors",
+    "title",
+    "base_resp",
+    "fault",
+];
 
 /// An answer with a status that says failure.
 #[derive(Debug, Clone, Copy)]
@@ -71,7 +106,7 @@ impl HttpFailure<'_> {
             .headers
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_str()));
-        error.retry_after = retry_after::read(headers, self.now);
+        error.retry_after = retry_after::read(headers, self.now).or_else(|| said.waits(&error));
         error.body = (!text.trim().is_empty()).then(|| cut(text.trim(), BODY_CHARS));
         error
     }
@@ -88,13 +123,7 @@ pub(crate) fn of_body(body: &Body<'_>, text: &str) -> Option<ModelError> {
     }
     if let Some(raw) = body.error {
         let value: Value = serde_json::from_str(raw.get()).ok()?;
-        let empty = match &value {
-            Value::Null | Value::Bool(false) => true,
-            Value::String(text) => text.trim().is_empty(),
-            Value::Object(object) => object.is_empty(),
-            _ => false,
-        };
-        if !empty {
+        if !says_nothing(&value) {
             return Some(in_body(&serde_json::from_str(text).ok()?));
         }
     }
@@ -109,7 +138,17 @@ pub(crate) fn of_body(body: &Body<'_>, text: &str) -> Option<ModelError> {
     }
     let rare = rare?;
     let silent = body.choices.0.is_empty() && rare.content.is_none();
+    let is =
+        |raw: Option<&RawValue>, texts: &[&str]| raw.is_some_and(|raw| texts.contains(&raw.get()));
+    let listed = rare.errors.is_some_and(|errors| {
+        let text = errors.get();
+        text.starts_with(['[', '{', '"']) && text.bytes().any(|byte| byte.is_ascii_alphanumeric())
+    });
     let flat = rare.object.0
+        || listed
+        || is(rare.success, &["false", "0", "\"false\""])
+        || [&rare.code, &rare.status].into_iter().any(failing)
+        || rare.base_resp.is_some_and(refuses)
         || rare.kind.get() == Some("error")
         || rare.detail.is_some()
         || rare
@@ -119,6 +158,30 @@ pub(crate) fn of_body(body: &Body<'_>, text: &str) -> Option<ModelError> {
         Some(in_body(&serde_json::from_str(text).ok()?))
     } else {
         None
+    }
+}
+
+/// Whether a code or status of a body is one of a failure.
+fn failing(code: &Text<'_>) -> bool {
+    let number = code.get().and_then(|code| code.trim().parse::<f64>().ok());
+    number.is_some_and(|number| FAILURES.contains(&number))
+}
+
+/// Whether an envelope with `status_code`, which is 0 when all is well, tells of a failure.
+fn refuses(raw: &RawValue) -> bool {
+    let value = serde_json::from_str::<Value>(raw.get()).unwrap_or_default();
+    value["status_code"].as_i64().is_some_and(|code| code != 0)
+}
+
+/// Whether a field for an error is there only because every body has it.
+fn says_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::Bool(true) => false,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.trim().is_empty(),
+        Value::Array(items) => items.iter().all(says_nothing),
+        Value::Object(object) => object.values().all(says_nothing),
     }
 }
 
@@ -157,6 +220,7 @@ fn of_said(said: &Said) -> ModelError {
         ),
     );
     error.status = said.status;
+    error.retry_after = said.waits(&error);
     error
 }
 
@@ -186,13 +250,26 @@ struct Said {
     codes: Vec<String>,
     /// A numeric code that can stand for a status.
     status: Option<u16>,
+    /// A wait that stands in a field of its own.
+    wait: Option<Duration>,
 }
 
 impl Said {
     fn of(value: &Value) -> Self {
         let mut said = Self::default();
         said.take(value, 0);
+        if said.message.is_empty() && !says_nothing(value) {
+            // Whatever it is, people see it.
+            said.message = value.to_string();
+        }
+        said.wait = retry_after::in_fields(value);
         said
+    }
+
+    /// How long to wait, of an error that waiting can help.
+    fn waits(&self, error: &ModelError) -> Option<Duration> {
+        let told = || self.wait.or_else(|| retry_after::in_words(&self.message));
+        error.is_retryable().then(told).flatten()
     }
 
     fn take(&mut self, value: &Value, depth: usize) {
@@ -217,19 +294,10 @@ impl Said {
                 }
             }
             Value::Object(object) => {
-                for key in ["code", "type", "status", "status_code", "reason"] {
+                for key in CODE_FIELDS {
                     self.code(object.get(key), key);
                 }
-                for key in [
-                    "error",
-                    "message",
-                    "detail",
-                    "msg",
-                    "error_message",
-                    "error_description",
-                    "errors",
-                    "title",
-                ] {
+                for key in MESSAGE_FIELDS {
                     if let Some(inner) = object.get(key)
                         && depth < DEPTH
                     {
@@ -241,7 +309,8 @@ impl Said {
                     .get("metadata")
                     .and_then(|metadata| metadata.get("raw"))
                 {
-                    let inner = Self::of(raw);
+                    let mut inner = Self::default();
+                    inner.take(raw, depth + 1);
                     if !inner.message.is_empty() && !self.message.contains(&inner.message) {
                         self.message = format!("{} ({})", self.message, inner.message);
                     }
@@ -272,7 +341,7 @@ impl Said {
 
     fn status_of(&mut self, number: Option<f64>) {
         if self.status.is_none()
-            && let Some(number) = number.filter(|n| (400.0..600.0).contains(n))
+            && let Some(number) = number.filter(|n| FAILURES.contains(n))
         {
             self.status = Some(number as u16);
         }

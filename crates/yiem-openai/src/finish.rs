@@ -18,7 +18,7 @@ pub(crate) enum Meaning {
 }
 
 use Meaning::{Calls, End, Failure, Filter, Length};
-use ModelErrorKind::{Malformed, Overloaded, Server};
+use ModelErrorKind::{Malformed, Overloaded, Quota, RateLimit, Server};
 
 /// Whole words, without regard to case, with `_` for whatever stands between letters.
 const WORDS: &[(&str, Meaning)] = &[
@@ -52,6 +52,9 @@ const WORDS: &[(&str, Meaning)] = &[
     ("max_length", Length),
     ("model_length", Length),
     ("model_context_window_exceeded", Length),
+    ("limit", Length),
+    ("incomplete", Length),
+    ("num_predict", Length),
     ("content_filter", Filter),
     ("safety", Filter),
     ("recitation", Filter),
@@ -60,6 +63,8 @@ const WORDS: &[(&str, Meaning)] = &[
     ("refusal", Filter),
     ("sensitive", Filter),
     ("guardrail_intervened", Filter),
+    ("language", Filter),
+    ("risk", Filter),
     ("unexpected_tool_call", Failure(Malformed)),
     ("too_many_tool_calls", Failure(Malformed)),
     ("insufficient_system_resource", Failure(Overloaded)),
@@ -68,14 +73,20 @@ const WORDS: &[(&str, Meaning)] = &[
     ("cancelled", Failure(Server)),
     ("canceled", Failure(Server)),
     ("timeout", Failure(Server)),
+    ("oom", Failure(Overloaded)),
 ];
 
 /// Parts of a word that tell its meaning; the first that fits counts.
 const PARTS: &[(&str, Meaning)] = &[
+    ("toxic", Filter),
     ("malformed", Failure(Malformed)),
     ("invalid", Failure(Malformed)),
     ("missing", Failure(Malformed)),
+    ("rate_limit", Failure(RateLimit)),
+    ("throttl", Failure(RateLimit)),
+    ("quota", Failure(Quota)),
     ("no_resource", Failure(Overloaded)),
+    ("out_of_memory", Failure(Overloaded)),
     ("resource", Failure(Overloaded)),
     ("overload", Failure(Overloaded)),
     ("capacity", Failure(Overloaded)),
@@ -86,6 +97,10 @@ const PARTS: &[(&str, Meaning)] = &[
     ("timed_out", Failure(Server)),
     ("unavailable", Failure(Server)),
     ("disconnect", Failure(Server)),
+    ("crash", Failure(Server)),
+    ("abort", Failure(Server)),
+    ("cancel", Failure(Server)),
+    ("interrupt", Failure(Server)),
     ("filter", Filter),
     ("safety", Filter),
     ("sensitive", Filter),
@@ -96,11 +111,17 @@ const PARTS: &[(&str, Meaning)] = &[
     ("unsafe", Filter),
     ("harm", Filter),
     ("refus", Filter),
+    ("guardrail", Filter),
+    ("flagged", Filter),
+    ("recitation", Filter),
+    ("inappropriate", Filter),
     ("length", Length),
     ("max_token", Length),
     ("token_limit", Length),
     ("tokens_limit", Length),
     ("max_output", Length),
+    ("output_limit", Length),
+    ("too_long", Length),
     ("context_window", Length),
     ("truncat", Length),
     ("tool_call", Calls),
@@ -109,6 +130,14 @@ const PARTS: &[(&str, Meaning)] = &[
     ("eos", End),
     ("stop", End),
 ];
+
+/// Whether it is a word at all, and not how a program writes that it has none.
+pub(crate) fn is_word(word: &str) -> bool {
+    !["null", "none", "undefined", "nil"]
+        .iter()
+        .any(|none| word.trim().eq_ignore_ascii_case(none))
+        && !word.trim().is_empty()
+}
 
 /// Reads the word by its meaning.
 pub(crate) fn meaning(word: &str) -> Meaning {

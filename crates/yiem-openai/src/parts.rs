@@ -54,13 +54,7 @@ fn one(part: &Value, out: &mut impl FnMut(PartKind<'_>)) {
             out_call(part, out);
         }
         "thinking" | "reasoning" | "think" | "thought" => {
-            for key in ["thinking", "reasoning", "text", "summary", "content"] {
-                if let Some(inner) = object.get(key)
-                    && texts(inner, &mut |text| out(PartKind::Reasoning(text)))
-                {
-                    break;
-                }
-            }
+            thoughts(part, &mut |text| out(PartKind::Reasoning(text)));
         }
         "refusal" => {
             if let Some(text) = object.get("refusal").and_then(Value::as_str) {
@@ -96,8 +90,36 @@ fn texts(value: &Value, out: &mut impl FnMut(&str)) -> bool {
         }
         Value::Object(object) => ["text", "value", "content"]
             .iter()
-            .find_map(|key| object.get(*key))
-            .is_some_and(|inner| texts(inner, out)),
+            .filter_map(|key| object.get(*key))
+            .any(|inner| texts(inner, out)),
+        _ => false,
+    }
+}
+
+/// The reasoning in a text, a list of parts, or an object that holds it under any of its names.
+/// Whether there was any.
+pub(crate) fn thoughts(value: &Value, out: &mut impl FnMut(&str)) -> bool {
+    const KEYS: [&str; 7] = [
+        "thinking",
+        "reasoning",
+        "text",
+        "summary",
+        "content",
+        "reasoning_content",
+        "value",
+    ];
+    match value {
+        Value::String(text) => {
+            out(text);
+            !text.is_empty()
+        }
+        Value::Array(parts) => parts
+            .iter()
+            .fold(false, |any, part| thoughts(part, out) || any),
+        Value::Object(object) => KEYS
+            .iter()
+            .filter_map(|key| object.get(*key))
+            .any(|inner| thoughts(inner, out)),
         _ => false,
     }
 }

@@ -509,7 +509,7 @@ impl ReplyState {
         let counted = self.counts_of(body);
         if let Some(rare) = body.rare() {
             if let Some(word) = rare.done_reason.get() {
-                self.finish = Some(word.to_owned());
+                self.ended_with(word);
             }
             if rare.done.is_some_and(|done| done.get() == "true") {
                 self.done_marker = !self.whole;
@@ -578,7 +578,7 @@ impl ReplyState {
     fn without_choices(&mut self, body: &Body<'_>, text: &str, counted: bool) {
         if let Some(rare) = body.rare() {
             if let Some(word) = rare.finish_reason.get().or_else(|| rare.stop_reason.get()) {
-                self.finish = Some(word.to_owned());
+                self.ended_with(word);
             }
             // Format 1 (SP-017), and Ollama's own: the message stands alone.
             let message = rare
@@ -603,16 +603,56 @@ impl ReplyState {
         }
     }
 
+    fn ended_with(&mut self, word: &str) {
+        if finish::is_word(word) {
+            self.finish = Some(word.to_owned());
+        }
+    }
+
     // What a choice says.
 
+    /// Rule: alternatives are not joined: the one with index 0 counts, or the lowest that came.
     fn choices(&mut self, choices: &[Choice<'_>]) {
-        // Alternatives are not joined: the one with index 0 counts, or the lowest that came.
-        let index = |choice: &Choice<'_>| choice.index.index().unwrap_or(0);
-        let lowest = choices.iter().map(index).min().unwrap_or(0);
-        let chosen = *self.chosen.get_or_insert(lowest);
-        for choice in choices.iter().filter(|choice| index(choice) == chosen) {
-            self.choice(choice);
+        // Without an index the place in the list tells, and a piece alone goes on what is read.
+        let read = self.chosen;
+        let index = |at: usize| match choices[at].index.index() {
+            Some(index) => index,
+            None if choices.len() == 1 => read.unwrap_or(0),
+            None => at as i64,
+        };
+        let lowest = (0..choices.len()).map(index).min().unwrap_or(0);
+        let mut chosen = *self.chosen.get_or_insert(lowest);
+        let speaks = |at: usize| index(at) == lowest && choices[at].speaks();
+        if lowest < chosen && (0..choices.len()).any(speaks) {
+            self.begin_anew();
+            self.chosen = Some(lowest);
+            chosen = lowest;
         }
+        for at in (0..choices.len()).filter(|at| index(*at) == chosen) {
+            self.choice(&choices[at]);
+            if self.whole {
+                // Another of the same index is an alternative all the same.
+                break;
+            }
+        }
+    }
+
+    /// A lower alternative came late: what was told of the one before is void.
+    fn begin_anew(&mut self) {
+        let env = Arc::clone(&self.env);
+        let fresh = Self::new(self.asked, self.options.clone(), env);
+        let before = std::mem::replace(self, fresh);
+        self.out = before.out;
+        self.told = before.told;
+        self.counts = before.counts;
+        self.bytes = before.bytes;
+        self.events = before.events;
+        self.whole = before.whole;
+        self.done_marker = before.done_marker;
+        self.begun = true;
+        self.out.push_back(ChatEvent::Restarted);
+        let info = self.reply_info();
+        self.out.push_back(ChatEvent::Started(Box::new(info)));
     }
 
     fn choice(&mut self, choice: &Choice<'_>) {
@@ -635,7 +675,7 @@ impl ReplyState {
             }
         }
         if let Some(word) = choice.finish_reason.get() {
-            self.finish = Some(word.to_owned());
+            self.ended_with(word);
         }
     }
 }

@@ -13,7 +13,7 @@ use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// A field that should be text. Null counts as missing; a number or a truth value is its text.
+/// A field that should be text. Null and false count as missing; a number or `true` is its text.
 #[derive(Debug, Default, Clone)]
 pub(crate) enum Text<'a> {
     #[default]
@@ -78,6 +78,12 @@ macro_rules! scalar_visits {
         fn visit_bool<E>(self, $value: bool) -> Result<Self::Value, E> {
             Ok($made)
         }
+        number_visits!($value => $made);
+    };
+}
+
+macro_rules! number_visits {
+    ($value:ident => $made:expr) => {
         fn visit_i64<E>(self, $value: i64) -> Result<Self::Value, E> {
             Ok($made)
         }
@@ -110,7 +116,13 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
             fn visit_unit<E>(self) -> Result<Self::Value, E> {
                 Ok(Text::Missing)
             }
-            scalar_visits!(value => Text::Is(Cow::Owned(value.to_string())));
+            fn visit_bool<E>(self, value: bool) -> Result<Self::Value, E> {
+                Ok(match value {
+                    true => Text::Is(Cow::Borrowed("true")),
+                    false => Text::Missing,
+                })
+            }
+            number_visits!(value => Text::Is(Cow::Owned(value.to_string())));
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
                 Value::deserialize(serde::de::value::MapAccessDeserializer::new(map))
                     .map(|value| Text::Other(Box::new(value)))
@@ -261,6 +273,12 @@ impl Missing for Raw<'_> {
     }
 }
 
+impl<T> Missing for List<T> {
+    fn is_missing(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
 impl<T> Missing for Object<T> {
     fn is_missing(&self) -> bool {
         self.0.is_none()
@@ -385,6 +403,12 @@ tolerant! {
         error: Raw<'a> = "error",
     }
     RareOfBody {
+        /// Cloudflare's envelope, and others' lists of what went wrong.
+        errors: Raw<'a> = "errors",
+        success: Raw<'a> = "success",
+        code: Text<'a> = "code" | "error_code",
+        status: Text<'a> = "status" | "status_code",
+        base_resp: Raw<'a> = "base_resp",
         /// Format 1 (SP-017), and Ollama's own.
         message: Raw<'a> = "message",
         /// Format 2 (SP-018).
@@ -396,7 +420,7 @@ tolerant! {
         x_groq: Raw<'a> = "x_groq",
         prompt_eval_count: Raw<'a> = "prompt_eval_count",
         eval_count: Raw<'a> = "eval_count",
-        error_message: Text<'a> = "error_message" | "errorMessage",
+        error_message: Text<'a> = "error_message" | "errorMessage" | "error_msg",
         detail: Raw<'a> = "detail",
         kind: Text<'a> = "type",
         object: ErrorMark = "object",
@@ -436,9 +460,10 @@ tolerant! {
     {
         content: Text<'a> = "content",
         reasoning_content: Text<'a> = "reasoning_content",
-        tool_calls: List<Call<'a>> = "tool_calls" | "toolCalls",
+        tool_calls: List<Call<'a>> = "tool_calls",
     }
     RareOfSaid {
+        camel_calls: List<Call<'a>> = "toolCalls",
         reasoning: Text<'a> = "reasoning",
         reasoning_text: Text<'a> = "reasoning_text",
         thinking: Text<'a> = "thinking",
@@ -449,7 +474,34 @@ tolerant! {
     }
 }
 
+impl Choice<'_> {
+    /// Whether there is more in it than its head: text, thoughts, calls, or a whole message.
+    pub(crate) fn speaks(&self) -> bool {
+        let delta = self.delta.0.as_ref().is_some_and(Said::speaks);
+        delta
+            || self.rare().is_some_and(|rare| {
+                rare.message.0.as_ref().is_some_and(Said::speaks) || rare.text.get().is_some()
+            })
+    }
+}
+
 impl<'a> Said<'a> {
+    /// The calls, under either of their names.
+    pub(crate) fn calls(&self) -> &[Call<'a>] {
+        match (&*self.tool_calls.0, self.rare()) {
+            ([], Some(rare)) => &rare.camel_calls.0,
+            (calls, _) => calls,
+        }
+    }
+
+    fn speaks(&self) -> bool {
+        let some = |text: &Text<'_>| text.get().is_some() || matches!(text, Text::Other(_));
+        some(&self.content)
+            || some(&self.reasoning_content)
+            || !self.tool_calls.0.is_empty()
+            || self.rare().is_some()
+    }
+
     /// Content alone.
     pub(crate) fn words(text: Cow<'a, str>) -> Self {
         Self {
@@ -477,10 +529,11 @@ tolerant! {
     Call, keep keep_of_call,
     {
         index: Number = "index",
-        id: Text<'a> = "id" | "call_id" | "tool_call_id",
+        id: Text<'a> = "id",
         function: Object<Function<'a>> = "function",
     }
     RareOfCall {
+        call_id: Text<'a> = "call_id" | "tool_call_id",
         name: Text<'a> = "name",
         arguments: Raw<'a> = "arguments" | "input" | "parameters" | "args",
     }

@@ -14,9 +14,9 @@ impl ReplyState {
             Text::Other(value) => self.content_parts(value),
         }
         if let Some(rare) = said.rare() {
-            self.rarely_said(rare, said.tool_calls.0.is_empty());
+            self.rarely_said(rare, said.calls().is_empty());
         }
-        for call in &said.tool_calls.0 {
+        for call in said.calls() {
             let function = call.function.0.as_ref();
             let rare = call.rare();
             let raw = function
@@ -39,7 +39,11 @@ impl ReplyState {
                 .collect();
             self.call(Piece {
                 index: call.index.index(),
-                id: call.id.or_empty(),
+                id: call
+                    .id
+                    .get()
+                    .or(rare.and_then(|rare| rare.call_id.get()))
+                    .unwrap_or_default(),
                 name,
                 arguments: &arguments,
                 extra,
@@ -80,7 +84,7 @@ impl ReplyState {
     pub(super) fn reasoning_of(&mut self, said: &Said<'_>) {
         const MISSING: Text<'_> = Text::Missing;
         let rare = said.rare();
-        if rare.is_none() && said.reasoning_content.get().is_none() {
+        if rare.is_none() && matches!(said.reasoning_content, Text::Missing) {
             return;
         }
         if let Some(raw) = rare.and_then(|rare| rare.reasoning_details)
@@ -94,18 +98,20 @@ impl ReplyState {
             rare.map_or(&MISSING, |rare| &rare.reasoning_text),
             rare.map_or(&MISSING, |rare| &rare.thinking),
         ];
+        let mut fields = fields.map(thoughts_of);
         if self.source.is_none() {
             self.source = fields
                 .iter()
-                .position(|f| f.get().is_some())
+                .position(|text| !text.is_empty())
                 .map(ReasoningSource::Field);
         }
         if let Some(ReasoningSource::Field(at)) = self.source
-            && let Some(text) = fields[at].get()
+            && !fields[at].is_empty()
         {
-            self.reasoning.push_str(text);
+            let text = std::mem::take(&mut fields[at]).into_owned();
+            self.reasoning.push_str(&text);
             self.out.push_back(ChatEvent::Reasoning {
-                text: text.to_owned(),
+                text,
                 field: Some(REASONING_FIELDS[at]),
             });
         }
@@ -273,6 +279,19 @@ impl ReplyState {
                     "the reply has more than {limit} tool calls; raise the limit if that is meant"
                 ),
             ));
+        }
+    }
+}
+
+/// The text of a field of reasoning, whatever stands there.
+fn thoughts_of<'t>(field: &'t Text<'_>) -> Cow<'t, str> {
+    match field {
+        Text::Missing => Cow::Borrowed(""),
+        Text::Is(text) => Cow::Borrowed(text),
+        Text::Other(value) => {
+            let mut all = String::new();
+            parts::thoughts(value, &mut |text| all.push_str(text));
+            Cow::Owned(all)
         }
     }
 }
