@@ -293,6 +293,8 @@ async fn changes_are_told_while_subscriptions_are_made_again() {
         }
     };
     tokio::select! {
+        // It listens before there is anything to hear.
+        biased;
         () = watching => panic!("it ended"),
         () = hearing => {}
         () = tokio::time::sleep(std::time::Duration::from_secs(20)) => panic!("nothing was told"),
