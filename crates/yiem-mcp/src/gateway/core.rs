@@ -201,6 +201,7 @@ impl Core {
         };
         // The handshake cannot be cancelled.
         let id = asked.id.filter(|_| asked.method != method::INITIALIZE);
+        let begun = matches!(found, Found::Held(_));
         let mut call = match found {
             Found::Gone(refusal) => return Some(Err(refusal)),
             Found::Held(call) => *call,
@@ -217,6 +218,7 @@ impl Core {
                     cancel: cancel.clone(),
                     told: asked.told,
                 };
+                let lasts = job.lasts;
                 let declared = capabilities(&params).filter(|_| rounds);
                 match (declared, asked.asking) {
                     (Some(declared), _) => {
@@ -243,6 +245,12 @@ impl Core {
                         };
                         let entry = self.enter(&job, cancel.clone());
                         let work = job.work(&self.shop, params, send, asks);
+                        let work = async {
+                            match lasts {
+                                true => work.await,
+                                false => self.shop.in_time(false, work).await?,
+                            }
+                        };
                         return self.end(entry, cancel.run_until_cancelled(work).await, &cancel);
                     }
                 }
@@ -263,21 +271,30 @@ impl Core {
             },
             cancel.clone(),
         );
-        loop {
-            match cancel.run_until_cancelled(call.go_on()).await {
-                Some(Course::Asks) => match self.held.hold(call) {
-                    Ok(result) => {
-                        entry.let_go();
-                        return Some(Ok(result));
-                    }
-                    Err(back) => {
-                        call = *back;
-                        call.give_up_questions();
-                    }
-                },
-                Some(Course::Answered(answer)) => return self.end(entry, Some(answer), &cancel),
-                None => return self.end(entry, None, &cancel),
+        // Its place is only for as long as it runs: one that is held takes none.
+        let going = async {
+            loop {
+                match call.go_on().await {
+                    Course::Answered(answer) => return (answer, false),
+                    Course::Asks => match self.held.hold(call) {
+                        Ok(result) => return (Ok(result), true),
+                        Err(back) => {
+                            call = *back;
+                            call.give_up_questions();
+                        }
+                    },
+                }
             }
+        };
+        let going = self.shop.in_time(begun, going);
+        match cancel.run_until_cancelled(going).await {
+            Some(Ok((answer, true))) => {
+                entry.let_go();
+                Some(answer)
+            }
+            Some(Ok((answer, false))) => self.end(entry, Some(answer), &cancel),
+            Some(Err(refusal)) => self.end(entry, Some(Err(refusal)), &cancel),
+            None => self.end(entry, None, &cancel),
         }
     }
 
@@ -450,8 +467,8 @@ impl Job {
                 told,
                 ending: ending.clone(),
             };
-            let too_long = shop.env.sleep(shop.call_time);
             if lasts {
+                let too_long = shop.env.sleep(shop.call_time);
                 let _counted = Waiting::enter(&shop.listening, LISTENING)
                     .ok_or_else(|| busy(format!("{LISTENING} listen already")))?;
                 let call = shop.call(&method, params, of);
@@ -463,14 +480,7 @@ impl Job {
                 }
                 return call.await;
             }
-            let _place = shop.place().await?;
-            tokio::select! {
-                answer = shop.call(&method, params, of) => answer,
-                () = too_long => Err(JsonRpcError::new(
-                    INTERNAL_ERROR,
-                    format!("no answer within {} s, the longest that this gateway waits", shop.call_time.as_secs_f64()),
-                )),
-            }
+            shop.call(&method, params, of).await
         }
     }
 }
@@ -500,14 +510,38 @@ impl Shop {
             })
     }
 
-    /// A place to run in, waited for; refused when too many wait already.
-    async fn place(&self) -> Result<tokio::sync::SemaphorePermit<'_>, JsonRpcError> {
+    /// Does the work of one request in a place, within the time that a request may take. The wait for the
+    /// place is part of that.
+    async fn in_time<T>(
+        &self,
+        begun: bool,
+        work: impl Future<Output = T>,
+    ) -> Result<T, JsonRpcError> {
+        let too_long = self.env.sleep(self.call_time);
+        let placed = async {
+            let _place = self.place(begun).await?;
+            Ok(work.await)
+        };
+        tokio::select! {
+            done = placed => done,
+            () = too_long => Err(JsonRpcError::new(
+                INTERNAL_ERROR,
+                format!("no answer within {} s, the longest that this gateway waits", self.call_time.as_secs_f64()),
+            )),
+        }
+    }
+
+    /// A place to run in, waited for; refused when too many wait already, unless the call has begun: it
+    /// would be lost, and may have done something.
+    async fn place(&self, begun: bool) -> Result<tokio::sync::SemaphorePermit<'_>, JsonRpcError> {
         if let Ok(place) = self.places.try_acquire() {
             return Ok(place);
         }
         let limit = self.at_once * WAITING_FOR_EACH;
-        let _waiting = Waiting::enter(&self.waiting, limit)
-            .ok_or_else(|| busy(format!("{} calls run and {limit} wait", self.at_once)))?;
+        let waiting = Waiting::enter(&self.waiting, limit);
+        if waiting.is_none() && !begun {
+            return Err(busy(format!("{} calls run and {limit} wait", self.at_once)));
+        }
         self.places
             .acquire()
             .await

@@ -379,6 +379,43 @@ async fn a_stateless_caller_is_asked_in_results_and_the_call_goes_on_where_it_wa
     assert_eq!(core.held.len(), 0);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_held_takes_no_place_from_others() {
+    let core = curious_in(Arc::new(Paused(tokio::time::Instant::now())));
+    let first = result(&core, stateless(1, json!({}))).await;
+    // Longer than a call may take: it is the caller who thinks.
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    for id in 2..5 {
+        let other = result(&core, stateless(id, json!({}))).await;
+        assert_eq!(other["resultType"], "input_required", "{other}");
+    }
+    assert_eq!(core.held.len(), 4);
+    let answers = json!({"q1": {"action": "accept", "content": "Ada"}});
+    let again = json!({"requestState": first["requestState"], "inputResponses": answers});
+    let second = result(&core, stateless(5, again)).await;
+    assert_eq!(second["inputRequests"]["q2"]["params"]["message"], "age?");
+}
+
+#[tokio::test]
+async fn a_call_that_goes_on_is_not_refused_because_others_wait() {
+    let core = curious();
+    let first = result(&core, stateless(1, json!({}))).await;
+    let place = core.shop.places.try_acquire().expect("nobody runs");
+    let waiting: Vec<_> = (2..6)
+        .map(|id| begin!(core, stateless(id, json!({}))))
+        .collect();
+    let refused = core.answer(stateless(6, json!({})), |_| true).await;
+    let refused = refused.expect("an answer").expect_err("busy");
+    assert!(refused.message.contains("busy"), "{refused}");
+    let answers = json!({"q1": {"action": "accept", "content": "Ada"}});
+    let again = json!({"requestState": first["requestState"], "inputResponses": answers});
+    let going = begin!(core, stateless(7, again));
+    drop((place, waiting));
+    let second = going.await.expect("an answer").expect("a result");
+    assert_eq!(second["inputRequests"]["q2"]["params"]["message"], "age?");
+    assert_eq!(core.shop.waiting.load(Ordering::SeqCst), 0);
+}
+
 /// The time of tokio, which can be paused.
 #[derive(Debug)]
 struct Paused(tokio::time::Instant);
