@@ -256,18 +256,12 @@ impl Desk {
                 .zip(line)
                 .is_some_and(|(desk, line)| desk.sessions.send(&session, reply::event(&line)))
         };
-        let asks = self.core.callers.by_requests(
-            id.into(),
-            Map::clone(&capabilities),
-            Arc::new(send),
-            self.core.stop.child(),
-        );
         let mut response = Response::new(Reply::Own(reply::Own::stream(
             Arc::clone(&self.core),
             id.to_owned(),
-            self.core.callers.changes(),
+            Map::clone(&capabilities),
+            Arc::new(send),
             events,
-            self.core.callers.attach(id.into(), asks),
         )));
         rules::stream_headers(response.headers_mut());
         Ok(response)

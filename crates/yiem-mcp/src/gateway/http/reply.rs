@@ -1,12 +1,12 @@
 //! Bodies of answers: whole, or a stream of events that ends with the answer.
 
-use super::super::callers::{Attached, Changes};
+use super::super::callers::{Attached, Changes, SendTo};
 use super::super::core::Core;
 use super::written;
 use crate::jsonrpc::{self, JsonRpcError, RequestId};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +14,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use yiem_core::{BoxFuture, Env};
+use yiem_core::{BoxFuture, CancelToken, Env};
 
 /// A line that is no event.
 pub(super) const KEEP_ALIVE: &[u8] = b": still there\n\n";
@@ -177,16 +177,31 @@ pub(super) struct Own {
     session: String,
     /// Held as long as the client listens: it can be asked.
     _attached: Attached,
+    /// Ends the questions that were asked here.
+    gone: CancelToken,
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        self.gone.cancel();
+    }
 }
 
 impl Own {
     pub(super) fn stream(
         core: Arc<Core>,
         session: String,
-        changes: Changes,
+        capabilities: Map<String, Value>,
+        send: SendTo,
         events: mpsc::Receiver<Bytes>,
-        attached: Attached,
     ) -> Box<OwnStream> {
+        let gone = core.stop.child();
+        let key: Arc<str> = session.as_str().into();
+        let asks = core
+            .callers
+            .by_requests(Arc::clone(&key), capabilities, send, gone.clone());
+        let changes = core.callers.changes();
+        let attached = core.callers.attach(key, asks);
         Box::new(OwnStream {
             first: true,
             next: Box::pin(
@@ -196,6 +211,7 @@ impl Own {
                     core,
                     session,
                     _attached: attached,
+                    gone,
                 }
                 .next(),
             ),
@@ -293,3 +309,6 @@ impl Body for Reply {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
