@@ -71,6 +71,7 @@ impl Drop for Guard<'_> {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         state.next = None;
+        state.aborted.clear();
         drop(state);
         self.0.finish_run();
     }

@@ -153,7 +153,7 @@ impl Agent {
         let message = input::accepted(message, &*self.shared().env)?;
         let begun = self
             .shared()
-            .begin(vec![message], WhenBusy::Steer, None, None, None)?;
+            .begin(vec![message], WhenBusy::Steer, None, None, None, false)?;
         Ok(self.begun(begun))
     }
 
@@ -200,10 +200,17 @@ impl Agent {
     /// There is nothing to go on from, a run is going on, or the agent was stopped.
     pub async fn continue_run(&self) -> Result<Outcome, RunError> {
         runtime()?;
-        self.find_tools_of_open_calls().await;
+        let shared = self.shared();
+        let abort = shared.lock().before_runs.clone();
+        let finding = self.find_tools_of_open_calls();
+        shared
+            .root
+            .run_until_cancelled(abort.run_until_cancelled(finding))
+            .await
+            .ok_or(RunError::Closed)?;
         let (waiter, outcome) = oneshot::channel();
-        let ticket = self.shared().lock().ticket();
-        let id = self.shared().begin_continue(waiter, ticket)?;
+        let ticket = shared.lock().ticket();
+        let id = shared.begin_continue(waiter, ticket, abort.is_cancelled())?;
         self.begun(Begun::Now(id));
         prompt::awaited(self, ticket, outcome).await
     }
@@ -248,8 +255,8 @@ impl Agent {
 
     // ---- ending it ----
 
-    /// Aborts the run that is going on, and no other, and a prompt that waits for its
-    /// sources to begin one. Does nothing while the agent is idle. What is queued stays queued.
+    /// Aborts the run that is going on, and no other, and what waits for its sources to
+    /// begin one. Does nothing while the agent is idle. What is queued stays queued.
     ///
     /// Returns at once; the run's outcome comes as for every run. Running tools may use up the
     /// grace period; a new prompt waits for them.
@@ -281,7 +288,8 @@ impl Agent {
             let mut state = shared.lock();
             state.closed = true;
             let mut left = shared.give_back(&mut state);
-            if let Some(next) = state.next.take() {
+            let aborted = std::mem::take(&mut state.aborted);
+            for next in aborted.into_iter().chain(state.next.take()) {
                 left.extend(next.messages);
             }
             left

@@ -71,6 +71,8 @@ pub(crate) struct State {
     pub(crate) queues: Queues,
     /// What begins when the run that winds down has ended.
     pub(crate) next: Option<Begin>,
+    /// What was aborted before it could begin, while a run wound down; has its runs before `next`.
+    pub(crate) aborted: VecDeque<Begin>,
     pub(crate) closed: bool,
     pub(crate) outcomes: VecDeque<Outcome>,
     pub(crate) settings: Settings,
@@ -137,6 +139,8 @@ pub(crate) struct Begin {
     pub(crate) output: Option<Arc<OutputSpec>>,
     /// Those of the messages that waited in a queue.
     pub(crate) delivered: Vec<Arc<Message>>,
+    /// It was aborted while it waited: the run ends as soon as it begins.
+    pub(crate) aborted: bool,
 }
 
 /// What to do with a message that comes while a run goes on.
@@ -258,6 +262,7 @@ impl Shared {
         waiter: Option<oneshot::Sender<Outcome>>,
         output: Option<Arc<OutputSpec>>,
         ticket: Option<u64>,
+        aborted: bool,
     ) -> Result<Begun, RunError> {
         let mut state = self.lock();
         if state.closed {
@@ -282,12 +287,18 @@ impl Shared {
                 }
                 return Ok(Begun::Later(id));
             }
-            if let Some(next) = &mut state.next {
+            let capacity = self.config.queue_capacity.max(1);
+            if aborted {
+                let waiting = state.aborted.len();
+                if waiting >= capacity {
+                    return Err(RunError::QueueFull { waiting });
+                }
+            } else if let Some(next) = &mut state.next {
                 // Something waits for the run that winds down already.
                 if when_busy == WhenBusy::Refuse {
                     return Err(RunError::Busy);
                 }
-                if next.messages.len() >= self.config.queue_capacity.max(1) {
+                if next.messages.len() >= capacity {
                     return Err(RunError::QueueFull {
                         waiting: next.messages.len(),
                     });
@@ -310,9 +321,14 @@ impl Shared {
             waiter,
             output,
             delivered: Vec::new(),
+            aborted,
         };
         if state.run.is_some() {
-            state.next = Some(begin);
+            if aborted {
+                state.aborted.push_back(begin);
+            } else {
+                state.next = Some(begin);
+            }
             return Ok(Begun::Later(id));
         }
         self.start(&mut state, begin);
@@ -376,6 +392,7 @@ impl Shared {
         &self,
         waiter: oneshot::Sender<Outcome>,
         ticket: u64,
+        aborted: bool,
     ) -> Result<RunId, RunError> {
         let mut state = self.lock();
         if state.closed {
@@ -410,6 +427,7 @@ impl Shared {
             messages,
             waiter: Some(waiter),
             output: None,
+            aborted,
         };
         self.start(&mut state, begin);
         Ok(id)
@@ -424,6 +442,7 @@ impl Shared {
             waiter,
             output,
             mut delivered,
+            aborted,
         } = begin;
         let steering = mode_of(&self.config, QueueKind::Steering);
         // What was left over came before.
@@ -475,9 +494,13 @@ impl Shared {
         } else {
             run.handle(Input::Resume(open), &facts);
         }
+        let cancel = self.root.child();
+        if aborted {
+            cancel.cancel();
+        }
         state.active = Some(Active {
             ticket,
-            cancel: self.root.child(),
+            cancel,
             waiter,
             output,
         });
@@ -508,7 +531,7 @@ impl Shared {
         }
         let outcome = run.outcome().unwrap_or_else(|| broken(&run));
         state.error_message = outcome.end.problem();
-        let again = state.next.take();
+        let again = state.aborted.pop_front().or_else(|| state.next.take());
         let goes_on = again.is_some();
         if let Some(begin) = again {
             self.start(&mut state, begin);
@@ -541,6 +564,8 @@ impl Shared {
         let mut state = self.lock();
         if state.next.as_ref().is_some_and(|n| n.ticket == ticket) {
             state.next = None;
+        } else if state.aborted.iter().any(|a| a.ticket == ticket) {
+            state.aborted.retain(|a| a.ticket != ticket);
         } else if let Some(active) = state.active.as_ref().filter(|a| a.ticket == ticket) {
             active.cancel.cancel();
         }
@@ -590,6 +615,7 @@ impl State {
             shown: None,
             queues: Queues::default(),
             next: None,
+            aborted: VecDeque::new(),
             closed: false,
             outcomes: VecDeque::new(),
             settings,

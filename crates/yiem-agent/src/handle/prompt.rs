@@ -73,13 +73,17 @@ impl Prompt {
                 agent.start_sources();
                 // A source that hangs holds up neither who aborts nor who stops the agent.
                 let abort = shared.lock().before_runs.clone();
-                let ready = shared.catalog.ready(&shared.root);
+                let ready = async {
+                    shared.catalog.ready(&shared.root).await?;
+                    agent.find_tools_of_open_calls().await;
+                    Ok::<_, Arc<yiem_core::SourceError>>(())
+                };
                 let ready = shared
                     .root
                     .run_until_cancelled(abort.run_until_cancelled(ready))
                     .await
                     .ok_or(RunError::Closed)?;
-                aborted = ready.is_none();
+                aborted = ready.is_none() || abort.is_cancelled();
                 if let Some(Err(error)) = ready {
                     return Err(RunError::SourceFailed {
                         name: error.source_name.clone(),
@@ -87,7 +91,6 @@ impl Prompt {
                     });
                 }
             }
-            agent.find_tools_of_open_calls().await;
             let (waiter, outcome) = oneshot::channel();
             let ticket = shared.lock().ticket();
             let begun = shared.begin(
@@ -96,10 +99,8 @@ impl Prompt {
                 Some(waiter),
                 output,
                 Some(ticket),
+                aborted,
             )?;
-            if aborted {
-                shared.give_up(ticket);
-            }
             agent.begun(begun);
             awaited(&agent, ticket, outcome).await
         }))

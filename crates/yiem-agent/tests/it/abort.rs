@@ -1,8 +1,21 @@
 //! Aborts at every place (R-8).
 
-use expect_test::expect;
+use std::future::IntoFuture;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use crate::check_whole;
+use expect_test::expect;
+use serde_json::json;
+use tokio::sync::Notify;
+use yiem_agent::{Agent, AgentEvent, EndReason, EventSink, JournalRecord, Session};
+use yiem_core::{
+    AssistantContent, AssistantMessage, CancelToken, LoadedTools, Message, SourceError, Timestamp,
+    ToolCall, ToolSource, async_trait,
+};
+use yiem_test::{PausedEnv, Reply, ScriptedModel, tool};
+
+use crate::{check_whole, within};
 
 #[test]
 fn abort_before_the_first_piece() {
@@ -430,4 +443,125 @@ continue:
             model asked 2 times
         "#]],
     );
+}
+
+/// A source whose tools come when it is let.
+struct WhenLet {
+    let_go: Arc<Notify>,
+    required: bool,
+}
+
+#[async_trait]
+impl ToolSource for WhenLet {
+    fn name(&self) -> &str {
+        "server"
+    }
+    fn generation(&self) -> u64 {
+        1
+    }
+    fn required(&self) -> bool {
+        self.required
+    }
+    async fn load(&self, _: &CancelToken) -> Result<LoadedTools, SourceError> {
+        self.let_go.notified().await;
+        Ok(LoadedTools {
+            generation: 1,
+            ..LoadedTools::default()
+        })
+    }
+}
+
+fn session_with_an_open_call() -> Session {
+    let args = json!({"value": "x"}).as_object().unwrap().clone();
+    let call = AssistantContent::ToolCall(ToolCall::new("call_1", "echo", args));
+    let reply = AssistantMessage::new(vec![call], Timestamp::default());
+    let messages = [Message::user("hi", Timestamp::default()), reply.into()];
+    Session::of_records(messages.map(|message| JournalRecord::Message {
+        message: Arc::new(message),
+    }))
+}
+
+#[tokio::test(start_paused = true)]
+async fn abort_reaches_who_looks_for_the_tools_of_open_calls() {
+    for goes_on in [false, true] {
+        let model = ScriptedModel::answering(|_| Reply::say("fine"));
+        let echo = tool::echo();
+        let agent = Agent::builder(model.clone())
+            .env(PausedEnv::shared())
+            .tool(echo.clone())
+            .source(WhenLet {
+                let_go: Arc::default(),
+                required: false,
+            })
+            .resume(session_with_an_open_call())
+            .build()
+            .unwrap();
+        let asked = agent.clone();
+        let waiting = async {
+            match goes_on {
+                false => asked.prompt("and?").await,
+                true => asked.continue_run().await,
+            }
+        };
+        let aborting = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            assert!(!agent.is_running(), "it waits for the source");
+            agent.abort();
+        };
+        let before = tokio::time::Instant::now();
+        let (outcome, ()) = within(async { tokio::join!(waiting, aborting) }).await;
+        assert!(matches!(outcome.unwrap().end, EndReason::Aborted));
+        assert_eq!(before.elapsed(), Duration::from_secs(1));
+        assert_eq!((model.calls(), echo.calls().len()), (0, 0));
+        // An abort is of what is going on: the next one goes on.
+        let outcome = within(agent.prompt("again")).await.unwrap();
+        assert!(outcome.is_ok());
+        assert_eq!(model.take_breaches(), Vec::<String>::new());
+    }
+}
+
+/// Never takes the first event.
+struct Deaf(AtomicBool);
+
+#[async_trait]
+impl EventSink for Deaf {
+    async fn on_event(&self, _: &Arc<AgentEvent>, _: &CancelToken) {
+        if !self.0.swap(true, Ordering::SeqCst) {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_that_is_aborted_beside_a_run_that_winds_down_has_an_outcome() {
+    let let_go = Arc::new(Notify::new());
+    let model = ScriptedModel::answering(|_| Reply::say("fine"));
+    let agent = Agent::builder(model.clone())
+        .env(PausedEnv::shared())
+        .source(WhenLet {
+            let_go: Arc::clone(&let_go),
+            required: true,
+        })
+        .sink(Deaf(AtomicBool::new(false)))
+        .build()
+        .unwrap();
+    agent.run("one").unwrap();
+    let two = agent.prompt("two").into_future();
+    let aborting = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        agent.abort();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        agent.run("three").unwrap();
+    };
+    let (two, ()) = within(async { tokio::join!(two, aborting) }).await;
+    let two = two.unwrap();
+    assert!(matches!(two.end, EndReason::Aborted));
+    assert_eq!(two.transcript.len(), 2, "its message is in the history");
+    let one = within(agent.take_response()).await.unwrap();
+    assert!(matches!(one.end, EndReason::Aborted));
+    // What was sent after the abort is not of it.
+    let_go.notify_one();
+    let three = within(agent.take_response()).await.unwrap();
+    assert_eq!((three.text(), three.transcript.len()), ("fine", 4));
+    assert_eq!(model.calls(), 1);
 }
