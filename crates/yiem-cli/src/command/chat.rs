@@ -1,22 +1,22 @@
 //! `yiem chat`: a conversation in the terminal.
 //!
-//! Knows: what a line means at each moment: something to say, an answer to a question, a
-//! command. Does not know: editing, drawing.
+//! Knows: what is done with a line: said to the agent, given to whoever asked, obeyed. Does not know: editing,
+//! drawing, which of these a line is (`questions`).
 
 mod above;
 mod elicit;
 mod form;
 mod input;
+mod questions;
 mod slash;
 
-use std::collections::VecDeque;
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
-use yiem::mcp::{Elicit, ElicitationAnswer};
+use yiem::mcp::{Elicit, Elicitation, ElicitationAnswer};
 use yiem::{
     AgentEvent, ApprovalAnswer, ApprovalRequest, EndReason, EventKind, Outcome, PrepareNextTurn,
     SystemEnv, Usage,
@@ -34,13 +34,48 @@ use crate::screen::{
 use crate::watch::Watch;
 use elicit::{Asked, ToPerson};
 use form::{Form, Step};
-use input::{Input, Said, Words};
+use input::{Input, OnScreen, Said, Words};
+use questions::{Means, Number, Questions};
 use slash::Slash;
 
 /// How long the agent has to let go of its servers at the end.
 const PARTING: Duration = Duration::from_secs(5);
 
 type Out = Box<dyn Write + Send>;
+
+/// What a person is asked.
+enum Question {
+    /// Whether a tool may run.
+    Approval(ApprovalRequest),
+    /// What a server wants to know.
+    Form(Form, oneshot::Sender<ElicitationAnswer>),
+}
+
+impl Question {
+    /// Whether somebody still waits for the answer, as far as it can be seen here; an approval's end is an event.
+    fn is_open(&self) -> bool {
+        match self {
+            Self::Approval(_) => true,
+            Self::Form(_, answer) => !answer.is_closed(),
+        }
+    }
+
+    /// What is shown of it.
+    fn text(&self) -> String {
+        match self {
+            Self::Approval(request) => {
+                let args = Value::Object((*request.args).clone()).to_string();
+                format!(
+                    "{} {} {} — [y]es, [n]o, or why not",
+                    request.question,
+                    request.tool_name,
+                    on_one_line(&args, 400)
+                )
+            }
+            Self::Form(form, _) => form.begin(),
+        }
+    }
+}
 
 pub(crate) async fn run(shared: &Shared) -> Result<(), Failure> {
     let mut interrupts = Interrupts::listen()?;
@@ -53,7 +88,8 @@ pub(crate) async fn run(shared: &Shared) -> Result<(), Failure> {
         _ = interrupts.next() => return Err(Failure::interrupted()),
     }
     let words = Words::default();
-    let (input, mut chat) = match Input::editor(&words) {
+    let on_screen = OnScreen::default();
+    let (input, mut chat) = match Input::editor(&words, &on_screen) {
         Some((input, printer)) => {
             let lines = Lines::new(printer, terminal_width);
             let style = Style::of(&io::stdout());
@@ -70,7 +106,10 @@ pub(crate) async fn run(shared: &Shared) -> Result<(), Failure> {
                 Box::new(lines) as Out,
                 config,
             );
-            (input, Chat::new(conversation, shared, show, words, asked))
+            (
+                input,
+                Chat::new(conversation, shared, show, (words, on_screen), asked),
+            )
         }
         None => {
             let is_terminal = io::stderr().is_terminal();
@@ -92,8 +131,8 @@ pub(crate) async fn run(shared: &Shared) -> Result<(), Failure> {
                 config,
             );
             (
-                Input::plain(),
-                Chat::new(conversation, shared, show, words, asked),
+                Input::plain(&on_screen),
+                Chat::new(conversation, shared, show, (words, on_screen), asked),
             )
         }
     };
@@ -111,12 +150,12 @@ struct Chat<'a> {
     show: Show<Out, Out>,
     watch: Watch,
     words: Words,
-    /// Questions that a person has not answered yet, oldest first.
-    questions: VecDeque<ApprovalRequest>,
+    /// What a person has not answered yet.
+    questions: Questions<Question>,
+    /// The one that is shown, for whoever reads lines.
+    on_screen: OnScreen,
     /// What servers want to ask.
     asked: mpsc::Receiver<Asked>,
-    /// What they ask, oldest first; the first is being answered.
-    forms: VecDeque<(Form, oneshot::Sender<ElicitationAnswer>)>,
     began: Duration,
     /// Whether a run went wrong, for the exit code of a conversation that was piped in.
     failed: bool,
@@ -127,7 +166,7 @@ impl<'a> Chat<'a> {
         conversation: Conversation,
         shared: &'a Shared,
         show: Show<Out, Out>,
-        words: Words,
+        (words, on_screen): (Words, OnScreen),
         asked: mpsc::Receiver<Asked>,
     ) -> Self {
         Self {
@@ -136,9 +175,9 @@ impl<'a> Chat<'a> {
             show,
             watch: Watch::default(),
             words,
-            questions: VecDeque::new(),
+            questions: Questions::new(),
+            on_screen,
             asked,
-            forms: VecDeque::new(),
             began: Duration::ZERO,
             failed: false,
         }
@@ -160,7 +199,8 @@ impl<'a> Chat<'a> {
             tokio::select! {
                 biased;
                 Some(event) = self.conversation.events.recv() => self.event(&event),
-                Some(asked) = self.asked.recv() => self.elicited(asked),
+                Some(asked) = self.asked.recv() => self.elicited(&asked.question, asked.answer),
+                () = nobody_waits(self.questions.front_mut()) => self.closed(),
                 outcome = self.conversation.agent.take_response(), if running || self.began > Duration::ZERO => {
                     self.ended(outcome);
                     if self.show.is_closed() {
@@ -168,8 +208,8 @@ impl<'a> Chat<'a> {
                     }
                 }
                 said = input.next(), if listens => match said {
-                    Said::Line(line) => {
-                        if !self.line(&line).await {
+                    Said::Line { text, begun } => {
+                        if !self.line(&text, begun).await {
                             return self.parting(&input);
                         }
                         input.go_on();
@@ -204,34 +244,37 @@ impl<'a> Chat<'a> {
     fn interrupted(&mut self) {
         if self.conversation.agent.is_running() {
             self.questions.clear();
-            self.forms.clear();
+            self.ask();
             self.conversation.agent.abort();
         } else {
             self.show.say("Ctrl-D or /quit leaves.");
         }
     }
 
-    /// What a line means; false when the user leaves.
-    async fn line(&mut self, line: &str) -> bool {
-        if let Some(question) = self.questions.pop_front() {
-            self.answer(&question, line.trim());
-            return true;
-        }
-        self.forms.retain(|(_, answer)| !answer.is_closed());
-        if let Some((form, _)) = self.forms.front_mut() {
-            match form.take(line) {
-                Step::Ask(text) => self.tell_lines(&text),
-                Step::Done(answer) => self.elicitation_done(answer),
+    /// Does what a line means that was begun under a question, or under none; false when the user leaves.
+    async fn line(&mut self, line: &str, begun: Option<Number>) -> bool {
+        self.closed();
+        match self.questions.means(line, begun) {
+            Means::Nothing => {}
+            Means::Command(Slash::Quit) => {
+                self.questions.clear();
+                return false;
             }
-            return true;
-        }
-        if line.trim().is_empty() {
-            return true;
-        }
-        match Slash::read(line) {
-            Some(Slash::Quit) => return false,
-            Some(command) => self.command(command).await,
-            None => self.say(line),
+            Means::Command(command) => self.command(command).await,
+            Means::Answer => self.answer(line.trim()),
+            Means::Say => self.say(line),
+            Means::SayBeside => {
+                self.say(line);
+                self.show.say(
+                    "(said to the agent: the question came while you typed; it is still open)",
+                );
+            }
+            Means::Late => {
+                let said = on_one_line(line.trim(), 60);
+                self.show.say(&format!(
+                    "(not sent, since its question was closed while you typed: {said})"
+                ));
+            }
         }
         true
     }
@@ -245,38 +288,46 @@ impl<'a> Chat<'a> {
         }
     }
 
-    fn answer(&mut self, question: &ApprovalRequest, said: &str) {
-        let answer = match said.to_lowercase().as_str() {
-            "y" | "yes" => ApprovalAnswer::Allow,
-            "" | "n" | "no" => ApprovalAnswer::deny("the user said no"),
-            _ => ApprovalAnswer::deny(format!("the user said no: {said}")),
+    /// Gives the first question its answer, or a part of it.
+    fn answer(&mut self, said: &str) {
+        let mut done = None;
+        if let Some(Question::Form(form, _)) = self.questions.front_mut() {
+            match form.take(said) {
+                Step::Ask(text) => return self.tell_lines(&text),
+                Step::Done(answer) => done = Some(answer),
+            }
+        }
+        let taken = match (self.questions.pop(), done) {
+            (Some(Question::Approval(request)), _) => {
+                let answer = leave(said);
+                self.conversation.agent.answer(&request.id, answer)
+            }
+            (Some(Question::Form(_, answer)), Some(said)) => answer.send(said).is_ok(),
+            _ => true,
         };
-        if !self.conversation.agent.answer(&question.id, answer) {
+        if !taken {
             self.show.say("(nobody waits for that answer any more)");
         }
         self.ask();
     }
 
     /// A server asks the person something.
-    fn elicited(&mut self, asked: Asked) {
-        let form = Form::new(&asked.question);
-        let begin = form.begin();
-        self.forms.retain(|(_, answer)| !answer.is_closed());
-        self.forms.push_back((form, asked.answer));
-        if self.forms.len() == 1 {
-            self.tell_lines(&begin);
-        }
+    fn elicited(&mut self, question: &Elicitation, answer: oneshot::Sender<ElicitationAnswer>) {
+        self.questions
+            .push(Question::Form(Form::new(question), answer));
+        self.closed();
     }
 
-    fn elicitation_done(&mut self, said: ElicitationAnswer) {
-        if let Some((_, answer)) = self.forms.pop_front()
-            && answer.send(said).is_err()
-        {
-            self.show.say("(nobody waits for that answer any more)");
+    /// Lets go of what nobody waits for, and shows what comes after it.
+    fn closed(&mut self) {
+        self.close(Question::is_open);
+    }
+
+    fn close(&mut self, still_open: impl Fn(&Question) -> bool) {
+        if self.questions.retain(still_open) {
+            self.show.say("(that question is closed)");
         }
-        if let Some(begin) = self.forms.front().map(|(form, _)| form.begin()) {
-            self.tell_lines(&begin);
-        }
+        self.ask();
     }
 
     fn tell_lines(&mut self, text: &str) {
@@ -285,18 +336,12 @@ impl<'a> Chat<'a> {
         }
     }
 
-    /// Asks the oldest question that is open.
+    /// Shows the first question, unless it stands there already.
     fn ask(&mut self) {
-        if let Some(question) = self.questions.front() {
-            let args = Value::Object((*question.args).clone()).to_string();
-            let text = format!(
-                "{} {} {} — [y]es, [n]o, or why not",
-                question.question,
-                question.tool_name,
-                on_one_line(&args, 400)
-            );
-            self.show.tell(&text);
+        if let Some(text) = self.questions.to_show().map(Question::text) {
+            self.tell_lines(&text);
         }
+        self.on_screen.is(self.questions.on_screen());
     }
 
     fn event(&mut self, event: &Arc<AgentEvent>) {
@@ -305,21 +350,15 @@ impl<'a> Chat<'a> {
             EventKind::ApprovalRequested { approval_id, .. } => {
                 let open = self.conversation.agent.pending_approvals();
                 if let Some(request) = open.into_iter().find(|open| open.id == *approval_id) {
-                    self.questions.push_back(request);
-                    if self.questions.len() == 1 {
-                        self.ask();
-                    }
+                    self.questions.push(Question::Approval(request));
+                    self.ask();
                 }
             }
             EventKind::ApprovalResolved { approval_id, .. } => {
-                let first = self
-                    .questions
-                    .front()
-                    .is_some_and(|open| open.id == *approval_id);
-                self.questions.retain(|open| open.id != *approval_id);
-                if first {
-                    self.ask();
-                }
+                self.close(|open| match open {
+                    Question::Approval(request) => request.id != *approval_id,
+                    Question::Form(..) => open.is_open(),
+                });
             }
             EventKind::ToolsChanged { .. } => self.learn_words(),
             _ => {}
@@ -331,7 +370,7 @@ impl<'a> Chat<'a> {
         while let Ok(event) = self.conversation.events.try_recv() {
             self.event(&event);
         }
-        self.questions.clear();
+        self.close(|open| matches!(open, Question::Form(..)) && open.is_open());
         let took = now().saturating_sub(self.began);
         self.began = Duration::ZERO;
         let outcome = match outcome {
@@ -417,6 +456,13 @@ impl<'a> Chat<'a> {
             Slash::Unknown(name) => self
                 .show
                 .tell(&format!("there is no command /{name}; /help lists them")),
+            Slash::No => {
+                let text = match self.questions.is_empty() {
+                    true => "no question is open",
+                    false => "the question came while you typed; /no once more declines it",
+                };
+                self.show.tell(text);
+            }
             Slash::Quit => {}
         }
     }
@@ -449,6 +495,24 @@ impl<'a> Chat<'a> {
         let tools = self.conversation.agent.tools().all();
         known.extend(tools.iter().map(|tool| tool.name().to_owned()));
         *self.words.lock().unwrap_or_else(PoisonError::into_inner) = known;
+    }
+}
+
+/// Comes when nobody waits any more for the answer of a form.
+async fn nobody_waits(first: Option<&mut Question>) {
+    match first {
+        Some(Question::Form(_, answer)) => answer.closed().await,
+        _ => std::future::pending().await,
+    }
+}
+
+/// What a person said to the question whether a tool may run.
+fn leave(said: &str) -> ApprovalAnswer {
+    match said.to_lowercase().as_str() {
+        "y" | "yes" => ApprovalAnswer::Allow,
+        "" | "n" | "no" => ApprovalAnswer::deny("the user said no"),
+        _ if Slash::read(said) == Some(Slash::No) => ApprovalAnswer::deny("the user said no"),
+        _ => ApprovalAnswer::deny(format!("the user said no: {said}")),
     }
 }
 

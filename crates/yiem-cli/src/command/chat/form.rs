@@ -6,6 +6,7 @@
 use serde_json::{Map, Value};
 use yiem::mcp::{Elicitation, ElicitationAnswer, ElicitationKind};
 
+use super::slash::Slash;
 use crate::screen::on_one_line;
 
 /// How many characters of a server's words are shown.
@@ -78,7 +79,7 @@ impl Form {
     /// Takes a line of the person's.
     pub(super) fn take(&mut self, line: &str) -> Step {
         let line = line.trim();
-        if line == "/no" {
+        if Slash::read(line) == Some(Slash::No) {
             return Step::Done(ElicitationAnswer::Decline);
         }
         let Some(field) = self.fields.get(self.at) else {

@@ -1,10 +1,11 @@
 //! What the user types: an editor on a terminal, plain lines elsewhere.
 //!
-//! Knows: rustyline, history, completion. Does not know: what the lines mean.
+//! Knows: rustyline, history, completion, and what stood on the screen when a line was begun. Does not know: what
+//! the lines mean.
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{env, fs, thread};
 
@@ -19,13 +20,18 @@ use tokio::io::{AsyncBufReadExt, BufReader, Stdin};
 use tokio::sync::mpsc;
 
 use super::above::AboveEditor;
+use super::questions::Number;
 use crate::screen::{LinePrinter, is_dumb};
 
 /// Something that the user did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Said {
     /// A line.
-    Line(String),
+    Line {
+        text: String,
+        /// The question that stood on the screen when the first key of the line was typed.
+        begun: Option<Number>,
+    },
     /// Ctrl-C.
     Interrupt,
     /// Ctrl-D, or the end of the input.
@@ -34,6 +40,47 @@ pub(super) enum Said {
 
 /// Words that can be completed; may be changed while the editor runs.
 pub(super) type Words = Arc<Mutex<Vec<String>>>;
+
+/// The question on the screen, as the conversation tells it to whoever reads lines.
+#[derive(Clone, Debug, Default)]
+pub(super) struct OnScreen(Arc<AtomicU64>);
+
+impl OnScreen {
+    /// From here on this one stands there.
+    pub(super) fn is(&self, question: Option<Number>) {
+        self.0
+            .store(question.map_or(0, Number::get), Ordering::SeqCst);
+    }
+
+    fn now(&self) -> Option<Number> {
+        Number::new(self.0.load(Ordering::SeqCst))
+    }
+}
+
+/// What stood on the screen when the line was begun that is edited now. A line that is emptied is begun anew.
+#[derive(Debug, Default)]
+struct Begun {
+    on_screen: OnScreen,
+    /// None while the line is empty.
+    at: Mutex<Option<Option<Number>>>,
+}
+
+impl Begun {
+    fn edited(&self, line: &str) {
+        let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
+        if line.is_empty() {
+            *at = None;
+        } else if at.is_none() {
+            *at = Some(self.on_screen.now());
+        }
+    }
+
+    /// The line is done. An empty one was begun with its end.
+    fn ended(&self) -> Option<Number> {
+        let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
+        at.take().unwrap_or_else(|| self.on_screen.now())
+    }
+}
 
 /// Where lines come from.
 pub(super) enum Input {
@@ -45,8 +92,8 @@ pub(super) enum Input {
         /// Says that the next line may be edited.
         go_on: mpsc::Sender<()>,
     },
-    /// Lines of a file or pipe.
-    Plain(tokio::io::Lines<BufReader<Stdin>>),
+    /// Lines of a file or pipe. Nobody types them: each begins when it is read.
+    Plain(tokio::io::Lines<BufReader<Stdin>>, OnScreen),
 }
 
 impl Input {
@@ -56,7 +103,10 @@ impl Input {
     }
 
     /// The editor, with a printer for the lines above it, if both streams are a terminal.
-    pub(super) fn editor(words: &Words) -> Option<(Self, impl LinePrinter + 'static)> {
+    pub(super) fn editor(
+        words: &Words,
+        on_screen: &OnScreen,
+    ) -> Option<(Self, impl LinePrinter + 'static)> {
         if !Self::is_at_a_terminal() {
             return None;
         }
@@ -67,7 +117,11 @@ impl Input {
             .ok()?
             .build();
         let mut editor: Editor<Complete, FileHistory> = Editor::with_config(config).ok()?;
-        editor.set_helper(Some(Complete(Arc::clone(words))));
+        let begun = Arc::new(Begun {
+            on_screen: on_screen.clone(),
+            at: Mutex::default(),
+        });
+        editor.set_helper(Some(Complete(Arc::clone(words), Arc::clone(&begun))));
         let history = history_file();
         if let Some(path) = &history {
             // The first time there is none.
@@ -86,12 +140,15 @@ impl Input {
                 while may_go_on.blocking_recv().is_some() {
                     editing.store(true, Ordering::SeqCst);
                     let line = match editor.readline("› ") {
-                        Ok(line) => Said::Line(line),
+                        Ok(text) => Said::Line {
+                            text,
+                            begun: begun.ended(),
+                        },
                         Err(ReadlineError::Interrupted) => Said::Interrupt,
                         Err(_) => Said::End,
                     };
                     editing.store(false, Ordering::SeqCst);
-                    if let (Said::Line(_), Some(path)) = (&line, &history) {
+                    if let (Said::Line { .. }, Some(path)) = (&line, &history) {
                         // A history that cannot be kept is no reason to stop.
                         let _ = editor.append_history(path);
                     }
@@ -106,8 +163,9 @@ impl Input {
     }
 
     /// Lines as they come.
-    pub(super) fn plain() -> Self {
-        Self::Plain(BufReader::new(tokio::io::stdin()).lines())
+    pub(super) fn plain(on_screen: &OnScreen) -> Self {
+        let lines = BufReader::new(tokio::io::stdin()).lines();
+        Self::Plain(lines, on_screen.clone())
     }
 
     /// Whether the next line may be read while a run goes on.
@@ -119,8 +177,11 @@ impl Input {
     pub(super) async fn next(&mut self) -> Said {
         match self {
             Self::Editor { said, .. } => said.recv().await.unwrap_or(Said::End),
-            Self::Plain(lines) => match lines.next_line().await {
-                Ok(Some(line)) => Said::Line(line),
+            Self::Plain(lines, on_screen) => match lines.next_line().await {
+                Ok(Some(text)) => Said::Line {
+                    text,
+                    begun: on_screen.now(),
+                },
                 Ok(None) | Err(_) => Said::End,
             },
         }
@@ -146,8 +207,8 @@ fn history_file() -> Option<PathBuf> {
     Some(folder.join("history"))
 }
 
-/// Completes commands and names of tools.
-struct Complete(Words);
+/// Completes commands and names of tools, and sees when a line is begun.
+struct Complete(Words, Arc<Begun>);
 
 impl Completer for Complete {
     type Candidate = String;
@@ -179,6 +240,12 @@ fn completions(line: &str, words: &[String]) -> (usize, Vec<String>) {
 
 impl Hinter for Complete {
     type Hint = String;
+
+    /// Hints at nothing; the editor comes here after each change of the line.
+    fn hint(&self, line: &str, _: usize, _: &Context<'_>) -> Option<String> {
+        self.1.edited(line);
+        None
+    }
 }
 impl Highlighter for Complete {}
 impl Validator for Complete {}
@@ -201,5 +268,31 @@ mod tests {
         assert_eq!(completions("call /t", &words), (5, Vec::new()));
         assert_eq!(completions("call ", &words), (5, Vec::new()));
         assert_eq!(completions("", &words), (0, Vec::new()));
+    }
+
+    #[test]
+    fn a_line_is_begun_with_its_first_key() {
+        let number = |n| Number::new(n);
+        let begun = Begun::default();
+        begun.edited("");
+        begun.edited("y");
+        begun.on_screen.is(number(1));
+        begun.edited("ye");
+        assert_eq!(begun.ended(), None);
+        // The next one, under a question that closes while it is typed.
+        begun.edited("");
+        begun.edited("y");
+        begun.on_screen.is(number(2));
+        begun.edited("yes");
+        assert_eq!(begun.ended(), number(1));
+        // One that is emptied is begun anew, and one that stays empty with its end.
+        begun.edited("hel");
+        begun.on_screen.is(number(3));
+        begun.edited("");
+        begun.edited("y");
+        begun.on_screen.is(number(4));
+        assert_eq!(begun.ended(), number(3));
+        begun.edited("");
+        assert_eq!(begun.ended(), number(4));
     }
 }

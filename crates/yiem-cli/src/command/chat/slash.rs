@@ -12,6 +12,8 @@ pub(super) enum Slash {
     Session,
     Undo,
     Help,
+    /// Declines the question that is open.
+    No,
     Quit,
     /// None that there is.
     Unknown(String),
@@ -27,6 +29,7 @@ const COMMANDS: &[(&str, &str)] = &[
         "/undo",
         "takes back your last message and all that followed",
     ),
+    ("/no", "declines the question that is open"),
     ("/help", "this list"),
     ("/quit", "leaves; so does Ctrl-D"),
 ];
@@ -44,6 +47,7 @@ impl Slash {
             "session" => Self::Session,
             "undo" => Self::Undo,
             "help" | "?" | "h" => Self::Help,
+            "no" => Self::No,
             "quit" | "exit" | "q" => Self::Quit,
             // A path, such as `/etc/hosts: what is it?`, is something to say.
             other if other.contains('/') => return None,
