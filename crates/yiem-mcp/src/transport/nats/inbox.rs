@@ -5,7 +5,7 @@
 
 use async_nats::{Message, Subscriber};
 use futures_util::StreamExt as _;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 /// How many messages of one request may wait to be read; more are dropped.
 const WAITING: usize = 1_024;
 
-type Routes = HashMap<String, mpsc::Sender<Message>>;
+type Routes = BTreeMap<String, mpsc::Sender<Message>>;
 
 /// Who waits for which answers. Dropping it ends its task.
 pub(super) struct AnswerInbox {
