@@ -410,6 +410,7 @@ impl AgentBuilder {
         state.shown = self.session.shown;
         state.open_calls = self.session.open;
         state.answering = self.session.model;
+        state.hidden = self.session.hidden_tools;
         state.usage = self.session.usage;
         state.tool_usage = self.session.tool_usage;
         let price = &state.settings.model.info().cost;

@@ -5,6 +5,7 @@
 mod file;
 mod resume;
 
+use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use crate::outcome::EndKind;
 use crate::pipeline::panic_text;
 
 pub use file::{FileJournal, FlushPolicy};
-pub(crate) use resume::OUTCOME_UNKNOWN;
+pub(crate) use resume::{OUTCOME_UNKNOWN, note_tools};
 
 /// Something that a session writes down (S-1, S-4). Nothing that was written is changed later.
 ///
@@ -182,8 +183,11 @@ pub struct Session {
     pub shown: Option<History>,
     /// Calls of the last reply that are not all answered.
     pub open: Vec<OpenCall>,
-    /// The id of the model that answered last.
+    /// The id of the model that answered last, as the agent knows it; a server may have told
+    /// another name. None if it was not written down.
     pub model: Option<String>,
+    /// The names of the tools that were offered once and are not any more.
+    pub hidden_tools: BTreeSet<String>,
     /// Tokens of the replies that were written down; what a reset took back counts all the same.
     pub usage: Usage,
     /// Tokens that tools used for models of their own.

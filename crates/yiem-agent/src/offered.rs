@@ -53,18 +53,17 @@ impl Offered {
         self.only.as_ref()
     }
 
-    /// The names that are offered, and that are not, since it is narrowed otherwise than `before`.
+    /// The names that are offered, and that are not, while
+    /// those were offered that `before` says.
     pub(crate) fn narrowed_from(
         &self,
-        before: Option<&Arc<[String]>>,
+        before: impl Fn(&String) -> bool,
     ) -> (Vec<String>, Vec<String>) {
-        let in_list = |only: Option<&Arc<[String]>>, name: &String| {
-            only.is_none_or(|only| only.contains(name))
-        };
         let (mut added, mut removed) = (Vec::new(), Vec::new());
         for definition in &*self.snapshot.definitions() {
             let name = &definition.name;
-            match (in_list(before, name), in_list(self.only(), name)) {
+            let now = self.only().is_none_or(|only| only.contains(name));
+            match (before(name), now) {
                 (false, true) => added.push(name.clone()),
                 (true, false) => removed.push(name.clone()),
                 _ => {}

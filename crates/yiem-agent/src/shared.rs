@@ -3,7 +3,7 @@
 //! Knows: the phases of an agent, its queues, settings, totals. Does not know: how a run goes on
 //! (the run does) nor how steps are done (the driver does).
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, oneshot};
@@ -89,6 +89,8 @@ pub(crate) struct State {
     pub(crate) before_runs: CancelToken,
     /// What the offered tools were narrowed to when that was told.
     pub(crate) offering: Option<Arc<[String]>>,
+    /// The tools that were not offered when the session was opened; until a request is made.
+    pub(crate) hidden: BTreeSet<String>,
     /// The id of the model that the journal knows to answer.
     pub(crate) answering: Option<String>,
 }
@@ -629,6 +631,7 @@ impl State {
             tickets: 0,
             before_runs: CancelToken::new(),
             offering: None,
+            hidden: BTreeSet::new(),
             answering: None,
         }
     }

@@ -12,6 +12,7 @@ use yiem_tools::CatalogNotice;
 
 use super::{Driver, Work};
 use crate::hook::{BeforeModelCall, ContextView, HookPoint, ModelCallView, TransformContext};
+use crate::journal::note_tools;
 use crate::offered::Offered;
 use crate::outcome::Failure;
 use crate::pipeline::{guarded, panic_text};
@@ -63,7 +64,7 @@ impl Driver {
         }
     }
 
-    /// Writes down that another model answers than before (S-4).
+    /// Writes down which model answers: the session's first, and each other one (S-4).
     fn note_model(&self) {
         if self.shared.journal.is_none() {
             return;
@@ -73,23 +74,24 @@ impl Driver {
         if state.answering.as_ref() == Some(id) {
             return;
         }
-        let before = state.answering.replace(id.clone());
+        state.answering = Some(id.clone());
         drop(state);
-        if before.is_some() {
-            self.handle(Input::ModelChanged(id.clone()));
-        }
+        self.handle(Input::ModelChanged(id.clone()));
     }
 
     /// Tells and writes down that a hook, or the application, offers other tools than before.
     fn note_tools(&self) {
         let only = self.tools.only();
         let mut state = self.shared.lock();
-        if state.offering.as_ref() == only {
+        let hidden = std::mem::take(&mut state.hidden);
+        if hidden.is_empty() && state.offering.as_ref() == only {
             return;
         }
         let before = std::mem::replace(&mut state.offering, only.cloned());
         drop(state);
-        let (added, removed) = self.tools.narrowed_from(before.as_ref());
+        let (added, removed) = self.tools.narrowed_from(|name| {
+            !hidden.contains(name) && before.as_ref().is_none_or(|only| only.contains(name))
+        });
         if !(added.is_empty() && removed.is_empty()) {
             let changed = Vec::new();
             self.handle(Input::ToolsChanged {
@@ -126,6 +128,9 @@ impl Driver {
         self.model = ready.model;
         self.tools = ready.tools;
         for told in ready.told {
+            if let Input::ToolsChanged { added, removed, .. } = &told {
+                note_tools(&mut self.shared.lock().hidden, added, removed);
+            }
             self.handle(told);
         }
         self.note_tools();

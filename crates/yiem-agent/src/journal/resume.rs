@@ -2,7 +2,7 @@
 //!
 //! Knows: records in order. Does not know: files, tools, runs.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use yiem_core::{Content, History, Message, ToolCallId, ToolResultMessage, Usage};
@@ -24,6 +24,12 @@ impl Session {
         }
         reader.finish()
     }
+}
+
+/// Notes which tools are not offered any more.
+pub(crate) fn note_tools(hidden: &mut BTreeSet<String>, added: &[String], removed: &[String]) {
+    hidden.retain(|name| !added.contains(name));
+    hidden.extend(removed.iter().cloned());
 }
 
 impl OpenCall {
@@ -48,6 +54,7 @@ struct Reader {
     results: HashMap<ToolCallId, Arc<Message>>,
     begun: HashSet<ToolCallId>,
     model: Option<String>,
+    hidden_tools: BTreeSet<String>,
     usage: Usage,
     tool_usage: Usage,
     /// Messages whose tokens are counted, or are another session's: written again after a
@@ -63,9 +70,6 @@ impl Reader {
             JournalRecord::Message { message } => {
                 self.close_calls();
                 self.count(&message);
-                if let Some(m) = message.as_assistant().filter(|m| !m.model.is_empty()) {
-                    self.model = Some(m.model.clone());
-                }
                 if let Message::Assistant(m) = &*message
                     && !m.is_broken()
                 {
@@ -103,6 +107,7 @@ impl Reader {
                 paid.extend(self.results.values().cloned());
                 *self = Self {
                     model: self.model.take(),
+                    hidden_tools: std::mem::take(&mut self.hidden_tools),
                     usage: self.usage,
                     tool_usage: self.tool_usage,
                     paid,
@@ -110,6 +115,9 @@ impl Reader {
                 };
             }
             JournalRecord::ModelChanged { model } => self.model = Some(model),
+            JournalRecord::ToolsChanged { added, removed } => {
+                note_tools(&mut self.hidden_tools, &added, &removed);
+            }
             JournalRecord::Branch { messages, .. } => self.branched = messages,
             _ => {}
         }
@@ -173,6 +181,7 @@ impl Reader {
             shown: self.shown,
             open,
             model: self.model,
+            hidden_tools: self.hidden_tools,
             usage: self.usage,
             tool_usage: self.tool_usage,
         }

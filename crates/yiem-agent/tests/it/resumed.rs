@@ -3,12 +3,16 @@
 use std::path::Path;
 use std::time::Duration;
 
+use futures_util::StreamExt;
 use serde_json::json;
 use yiem_agent::{
     Agent, AgentBuilder, AgentHook, BeforeModelCall, Compaction, CompactionView, EndKind,
     FileJournal, JournalRecord, PrepareNextTurn, Session, StopAfterTurn, TransformContext,
 };
-use yiem_core::{Error, ModelErrorKind, ModelInfo, SystemEnv, async_trait};
+use yiem_core::{
+    ChatEvent, ChatModel, ChatRequest, ChatStream, Error, ModelErrorKind, ModelInfo, ReplyInfo,
+    SystemEnv, async_trait,
+};
 use yiem_test::{PausedEnv, Reply, ScriptedModel, tool, transcript};
 
 use crate::within;
@@ -112,7 +116,7 @@ fn ways() -> Vec<Way> {
     ]
 }
 
-fn builder(model: &ScriptedModel, path: &Path) -> AgentBuilder {
+fn builder(model: &(impl ChatModel + Clone), path: &Path) -> AgentBuilder {
     Agent::builder(model.clone())
         .env(PausedEnv::shared())
         .tool(tool::echo())
@@ -220,18 +224,45 @@ async fn what_a_compaction_left_is_what_the_model_is_shown_after_a_restart() {
     assert_eq!((branch.history.len(), branch.shown.is_none()), (4, true));
 }
 
+/// A model whose server tells a longer name than it was asked for.
+#[derive(Clone)]
+struct Dated {
+    asked: ModelInfo,
+    server: ScriptedModel,
+}
+
+impl ChatModel for Dated {
+    fn info(&self) -> &ModelInfo {
+        &self.asked
+    }
+    fn stream(&self, request: ChatRequest) -> ChatStream {
+        let started = ReplyInfo {
+            model: format!("{}-2024-08-06", self.asked.id),
+            ..ReplyInfo::default()
+        };
+        let started = futures_util::stream::iter([Ok(ChatEvent::Started(Box::new(started)))]);
+        ChatStream::new(started.chain(self.server.stream(request)))
+    }
+}
+
+fn named(id: &str, replies: Vec<Reply>) -> Dated {
+    Dated {
+        asked: ModelInfo::new(id),
+        server: ScriptedModel::new(replies),
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn changes_of_model_and_tools_are_records_and_nothing_is_rewritten() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.jsonl");
-    let named = |id, replies: Vec<Reply>| ScriptedModel::with_info(ModelInfo::new(id), replies);
     let model = named("first", vec![call()]);
     let other = named(
         "second",
         vec![Reply::say("from the other"), Reply::say("still")],
     );
     let third = named("third", vec![Reply::say("from the third")]);
-    let fourth = named("fourth", vec![Reply::say("from the fourth")]);
+    let fourth = named("fourth", vec![Reply::say("one"), Reply::say("two")]);
     let change = other.clone();
     let agent = builder(&model, &path)
         .prepare_next_turn(move |_| {
@@ -251,6 +282,22 @@ async fn changes_of_model_and_tools_are_records_and_nothing_is_rewritten() {
     let agent = builder(&fourth, &path).build().unwrap();
     within(agent.prompt("and last?")).await.unwrap();
     drop(agent);
+    // Opened again with the same model and tools.
+    let session = opened(&path);
+    let answered = session.history.last().and_then(|m| m.as_assistant());
+    assert_eq!(answered.unwrap().model, "fourth-2024-08-06");
+    let agent = builder(&fourth, &path).build().unwrap();
+    within(agent.prompt("and now?")).await.unwrap();
+    drop(agent);
+    // And with fewer tools, twice.
+    for _ in 0..2 {
+        let agent = builder(&named("fourth", vec![Reply::say("x")]), &path)
+            .build()
+            .unwrap();
+        agent.change(PrepareNextTurn::keep().tools(["echo", "ends"]));
+        within(agent.prompt("and?")).await.unwrap();
+        drop(agent);
+    }
     let text = std::fs::read(&path).unwrap();
     assert!(text.starts_with(&first));
     let records: Vec<JournalRecord> = String::from_utf8(text)
@@ -266,17 +313,24 @@ async fn changes_of_model_and_tools_are_records_and_nothing_is_rewritten() {
             _ => None,
         })
         .collect();
-    assert_eq!(models, ["second", "third", "fourth"]);
+    assert_eq!(models, ["first", "second", "third", "fourth"]);
     let tools: Vec<_> = records
         .iter()
         .filter(|record| matches!(record, JournalRecord::ToolsChanged { .. }))
         .cloned()
         .collect();
-    let narrowed = JournalRecord::ToolsChanged {
-        added: vec![],
-        removed: vec!["ends".to_owned(), "never".to_owned()],
+    let changed = |added: &[&str], removed: &[&str]| JournalRecord::ToolsChanged {
+        added: added.iter().map(|&name| name.to_owned()).collect(),
+        removed: removed.iter().map(|&name| name.to_owned()).collect(),
     };
-    assert_eq!(tools, [narrowed]);
+    assert_eq!(
+        tools,
+        [
+            changed(&[], &["ends", "never"]),
+            changed(&["ends", "never"], &[]),
+            changed(&[], &["never"]),
+        ]
+    );
     assert!(
         !records
             .iter()

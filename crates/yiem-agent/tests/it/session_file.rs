@@ -270,7 +270,7 @@ async fn every_flush_policy_gives_the_same_file() {
             .collect();
         files.push(kinds);
     }
-    assert_eq!(files[0].len(), 7);
+    assert_eq!(files[0].len(), 8);
     assert!(files.iter().all(|kinds| *kinds == files[0]), "{files:?}");
 }
 

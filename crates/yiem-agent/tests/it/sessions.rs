@@ -83,6 +83,7 @@ async fn everything_is_written_down_before_it_counts() {
     expect![[r#"
         runStart
         user "hi"
+        modelChanged
         assistant call call_1 slow {}, call call_2 echo {"value":"x"} [tool_calls]
         intent call_1
         intent call_2
@@ -96,7 +97,7 @@ async fn everything_is_written_down_before_it_counts() {
 
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_written_ends_the_run_before_more_is_done() {
-    for fails_at in 0..8 {
+    for fails_at in 0..9 {
         let journal = Memory {
             fails_at: Some(fails_at),
             ..Memory::default()
@@ -116,7 +117,7 @@ async fn what_cannot_be_written_ends_the_run_before_more_is_done() {
         assert_eq!(model.calls() > 0, fails_at >= 2, "{fails_at}");
         assert_eq!(
             tools[0].calls().len(),
-            usize::from(fails_at >= 4),
+            usize::from(fails_at >= 5),
             "{fails_at}"
         );
     }
@@ -168,6 +169,7 @@ async fn a_session_that_was_killed_anywhere_goes_on() {
         }
         match replay {
             Replay::Never => expect![[r#"
+                assistant "anew" [end_turn]
                 assistant "anew" [end_turn]
                 assistant call call_1 slow {}, call call_2 echo {"value":"x"} [tool_calls] | toolResult call_1 ok "slow" | toolResult call_2 ok "x" | assistant "went on" [end_turn]
                 assistant call call_1 slow {}, call call_2 echo {"value":"x"} [tool_calls] | toolResult call_1 error "The outcome of this call is unknown: the program ended while it ran. It may have taken effect or not; find out before you call it again." | toolResult call_2 ok "x" | assistant "went on" [end_turn]
