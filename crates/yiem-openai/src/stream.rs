@@ -638,6 +638,10 @@ impl ReplyState {
     }
 
     /// A lower alternative came late: what was told of the one before is void.
+    ///
+    /// Rare, and with a whole state on its stack: kept out of the way of every other chunk.
+    #[cold]
+    #[inline(never)]
     fn begin_anew(&mut self) {
         let env = Arc::clone(&self.env);
         let fresh = Self::new(self.asked, self.options.clone(), env);
