@@ -338,7 +338,7 @@ impl<'a> Chat<'a> {
 
     /// Shows the first question, unless it stands there already.
     fn ask(&mut self) {
-        if let Some(text) = self.questions.to_show().map(Question::text) {
+        if let Some(text) = self.questions.show_next().map(Question::text) {
             self.tell_lines(&text);
         }
         self.on_screen.is(self.questions.on_screen());
@@ -541,3 +541,6 @@ fn tokens(usage: &Usage) -> Option<String> {
     let known = usage.input.is_some() || usage.output.is_some();
     known.then(|| format!("{read} tokens in, {} out", usage.output.unwrap_or(0)))
 }
+
+#[cfg(test)]
+mod tests;

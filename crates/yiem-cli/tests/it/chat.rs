@@ -278,3 +278,73 @@ fn a_servers_question_is_put_to_the_person_at_the_terminal_and_to_nobody_elsewhe
     let said = told(&server);
     assert!(said.contains("action:decline"), "{said}");
 }
+
+/// A server that asks a person two things at once when something comes through its gate, on a shell alone.
+const GATED: &str = r#"
+while read -r line; do
+  id=$(printf %s "$line" | sed -n 's/.*"id":\([0-9][0-9]*\).*/\1/p')
+  case "$line" in
+  *'"initialize"'*) echo '{"jsonrpc":"2.0","id":'"$id"',"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}' ;;
+  *tools/list*) echo '{"jsonrpc":"2.0","id":'"$id"',"result":{"tools":[{"name":"greet","inputSchema":{"type":"object","properties":{}}}]}}' ;;
+  *tools/call*)
+    call=$id
+    read -r _ < "$0.gate"
+    echo '{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"Who are you?","requestedSchema":{"type":"object","properties":{"name":{"type":"string","title":"Your name"}},"required":["name"]}}}'
+    echo '{"jsonrpc":"2.0","id":"r","method":"elicitation/create","params":{"message":"May I?","requestedSchema":{"type":"object","properties":{}}}}' ;;
+  *'"id":"r"'*)
+    said=$(printf %s "$line" | tr -d '"{}')
+    echo '{"jsonrpc":"2.0","id":'"$call"',"result":{"content":[{"type":"text","text":"first '"$first"' then '"$said"'"}]}}' ;;
+  *'"id":"q"'*) first=$(printf %s "$line" | tr -d '"{}') ;;
+  *'"id":'*) echo '{"jsonrpc":"2.0","id":'"$id"',"error":{"code":-32601,"message":"Method not found"}}' ;;
+  esac
+done
+"#;
+
+#[test]
+fn a_line_answers_the_question_that_was_seen_before_it_was_begun_and_no_other() {
+    let home = tempfile::tempdir().unwrap();
+    let script = home.path().join("gated.sh");
+    std::fs::write(&script, GATED).unwrap();
+    let gate = home.path().join("gated.sh.gate");
+    let made = std::process::Command::new("mkfifo").arg(&gate).status();
+    assert!(made.unwrap().success());
+    let spec = format!("shell=stdio:/bin/sh {}", script.display());
+    let server = ModelServer::start([greeting(), text("Well.")]);
+    let args = [
+        "chat",
+        "--base-url",
+        &server.base_url,
+        "--model",
+        "m",
+        "--mcp",
+        &spec,
+    ];
+    let mut terminal = Terminal::start(&args, home.path());
+    terminal.shows("› ");
+    terminal.types("go\r");
+    // The end of the first line's editing, then the next prompt.
+    terminal.prompts_after("\x1b[?2004l");
+    // Begun before the question came: for the agent.
+    terminal.types("hur");
+    terminal.shows("hur");
+    std::fs::write(&gate, "\n").unwrap();
+    terminal.shows("shell asks: Who are you?");
+    terminal.prompts_after("Your name (text)");
+    terminal.types("ry\r");
+    terminal.prompts_after("said to the agent: the question came while you typed");
+    // A command is none of its answers.
+    terminal.types("/nope\r");
+    terminal.prompts_after("there is no command /nope");
+    // The second is shown when the first is answered.
+    terminal.types("Ada\r");
+    terminal.prompts_after("shell asks: May I? — [y]es or [n]o");
+    terminal.types("y\r");
+    terminal.shows("Well.");
+    let said = told(&server);
+    assert_eq!(said.matches("action:accept").count(), 2, "{said}");
+    assert!(said.contains("name:Ada"), "{said}");
+    assert!(said.contains("\"hurry\""), "{said}");
+    terminal.prompts_after("1 call · ");
+    terminal.types("/quit\r");
+    terminal.ends_with(0);
+}

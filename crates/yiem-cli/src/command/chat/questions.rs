@@ -69,7 +69,7 @@ impl<Q> Questions<Q> {
     }
 
     /// The first, to be shown now; `None` when it stands there already. It counts as shown from here on.
-    pub(super) fn to_show(&mut self) -> Option<&Q> {
+    pub(super) fn show_next(&mut self) -> Option<&Q> {
         let first = self.open.front_mut().filter(|first| !first.shown)?;
         first.shown = true;
         Some(&first.question)

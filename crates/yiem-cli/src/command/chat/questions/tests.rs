@@ -8,24 +8,24 @@ fn asked(questions: &[&'static str]) -> Questions<&'static str> {
     for question in questions {
         all.push(*question);
     }
-    all.to_show();
+    all.show_next();
     all
 }
 
 #[test]
 fn only_the_first_is_shown_and_once() {
     let mut all = Questions::new();
-    assert_eq!(all.to_show(), None);
+    assert_eq!(all.show_next(), None);
     assert_eq!(all.on_screen(), None);
     all.push("form 1");
     assert_eq!(all.on_screen(), None, "not shown yet");
-    assert_eq!(all.to_show(), Some(&"form 1"));
+    assert_eq!(all.show_next(), Some(&"form 1"));
     all.push("form 2");
-    assert_eq!(all.to_show(), None);
+    assert_eq!(all.show_next(), None);
     assert_eq!(all.pop(), Some("form 1"));
     assert_eq!(all.on_screen(), None, "the second was never seen");
-    assert_eq!(all.to_show(), Some(&"form 2"));
-    assert_eq!(all.to_show(), None);
+    assert_eq!(all.show_next(), Some(&"form 2"));
+    assert_eq!(all.show_next(), None);
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn of_two_forms_each_gets_the_line_that_was_begun_under_it() {
     all.pop();
     // The same key twice: the second stroke was for the first form as well.
     assert_eq!(all.means("Ada", first), Means::Late);
-    all.to_show();
+    all.show_next();
     assert_eq!(all.means("Ada", first), Means::Late);
     assert_ne!(all.on_screen(), first);
     assert_eq!(all.means("Oslo", all.on_screen()), Means::Answer);
@@ -51,7 +51,7 @@ fn a_form_and_an_approval_are_answered_in_the_order_they_came() {
         assert_eq!(all.front_mut().copied(), Some(order[0]));
         assert_eq!(all.pop(), Some(order[0]));
         assert_eq!(all.means("y", first), Means::Late);
-        assert_eq!(all.to_show(), Some(&order[1]));
+        assert_eq!(all.show_next(), Some(&order[1]));
         assert_eq!(all.means("y", all.on_screen()), Means::Answer);
         assert_eq!(all.pop(), Some(order[1]));
         assert_eq!(all.means("y", None), Means::Say);
@@ -63,14 +63,14 @@ fn a_yes_to_a_question_that_closed_meanwhile_is_for_nobody() {
     for next in [None, Some("approval"), Some("form 2")] {
         let mut all = asked(&["form 1"]);
         let begun = all.on_screen();
-        all.to_show();
+        all.show_next();
         if let Some(next) = next {
             all.push(next);
         }
         assert!(all.retain(|question| *question != "form 1"));
         // Neither before the next one is shown nor after.
         assert_eq!(all.means("yes", begun), Means::Late);
-        assert_eq!(all.to_show(), next.as_ref());
+        assert_eq!(all.show_next(), next.as_ref());
         assert_eq!(all.means("yes", begun), Means::Late);
         assert_eq!(all.means("  ", begun), Means::Nothing);
     }
@@ -81,10 +81,10 @@ fn one_that_closes_behind_the_first_changes_nothing_for_the_line() {
     let mut all = asked(&["approval", "form 1", "form 2"]);
     let begun = all.on_screen();
     assert!(!all.retain(|question| *question != "form 1"));
-    assert_eq!(all.to_show(), None);
+    assert_eq!(all.show_next(), None);
     assert_eq!(all.means("y", begun), Means::Answer);
     all.pop();
-    assert_eq!(all.to_show(), Some(&"form 2"));
+    assert_eq!(all.show_next(), Some(&"form 2"));
 }
 
 #[test]
