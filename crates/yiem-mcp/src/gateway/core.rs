@@ -23,6 +23,12 @@ const WAITING_FOR_EACH: usize = 4;
 /// How many cancellations that came too early are remembered.
 #[cfg(feature = "nats")]
 const EARLY: usize = 256;
+/// For how long they are, and the calls that have ended, of which they may be as well.
+#[cfg(feature = "nats")]
+const EARLY_TIME: Duration = Duration::from_secs(10);
+/// How many calls that have ended are remembered.
+#[cfg(feature = "nats")]
+const ENDED: usize = 1_024;
 /// How many callers may listen for changes by a request that lasts.
 const LISTENING: usize = 1_024;
 
@@ -54,7 +60,15 @@ pub(crate) struct Core {
     held: HeldCalls,
     /// Cancellations that came before their requests did, newest last.
     #[cfg(feature = "nats")]
-    early: Mutex<std::collections::VecDeque<(Arc<str>, RequestId)>>,
+    early: Mutex<Early>,
+}
+
+/// Requests of callers that are not seen leaving, newest last, with the time since when.
+#[cfg(feature = "nats")]
+#[derive(Default)]
+struct Early {
+    cancelled: std::collections::VecDeque<(Duration, Arc<str>, RequestId)>,
+    ended: std::collections::VecDeque<(Duration, Arc<str>, RequestId)>,
 }
 
 /// Where requests are worked on.
@@ -74,6 +88,9 @@ struct Running {
     cancel: CancelToken,
     /// It ends when someone ends it.
     lasts: bool,
+    /// Whether it is seen when its caller leaves.
+    #[cfg(feature = "nats")]
+    seen: bool,
 }
 
 /// One request as a rim hands it in.
@@ -134,24 +151,54 @@ impl Core {
         }
     }
 
-    /// Remembers a cancellation whose request may still be on its way: it can come by another path. For
-    /// callers whose name is used for one request only.
+    /// Remembers for a while a cancellation whose request may still be on its way: it can come by another
+    /// path. For callers whose name is used for one request only. One of a request that has just ended came
+    /// late, and is not for the next.
     #[cfg(feature = "nats")]
     pub(crate) fn cancel_ahead(&self, caller: &str, id: &RequestId) {
-        let mut early = self.early.lock().unwrap_or_else(PoisonError::into_inner);
-        if early.len() >= EARLY {
-            early.pop_front();
+        let now = self.env.elapsed();
+        let is_it = |(since, of, own): &(Duration, Arc<str>, RequestId)| {
+            now.saturating_sub(*since) < EARLY_TIME && &**of == caller && own == id
+        };
+        let mut early = self.early();
+        if early.ended.iter().any(is_it) || early.cancelled.iter().any(is_it) {
+            return;
         }
-        early.push_back((caller.into(), id.clone()));
+        if early.cancelled.len() >= EARLY {
+            early.cancelled.pop_front();
+        }
+        early.cancelled.push_back((now, caller.into(), id.clone()));
     }
 
     #[cfg(feature = "nats")]
     fn was_cancelled_ahead(&self, job: &Job) -> bool {
-        let mut early = self.early.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut early = self.early();
+        if early.cancelled.is_empty() {
+            return false;
+        }
+        let now = self.env.elapsed();
+        let recent = |since: Duration| now.saturating_sub(since) < EARLY_TIME;
+        early.cancelled.retain(|(since, ..)| recent(*since));
         let at = early
+            .cancelled
             .iter()
-            .position(|(caller, id)| *caller == job.caller && Some(id) == job.id.as_ref());
-        at.is_some_and(|at| early.remove(at).is_some())
+            .position(|(_, caller, id)| *caller == job.caller && Some(id) == job.id.as_ref());
+        at.is_some_and(|at| early.cancelled.remove(at).is_some())
+    }
+
+    #[cfg(feature = "nats")]
+    fn has_ended(&self, caller: Arc<str>, id: RequestId) {
+        let now = self.env.elapsed();
+        let mut early = self.early();
+        if early.ended.len() >= ENDED {
+            early.ended.pop_front();
+        }
+        early.ended.push_back((now, caller, id));
+    }
+
+    #[cfg(feature = "nats")]
+    fn early(&self) -> MutexGuard<'_, Early> {
+        self.early.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, Running>> {
@@ -326,6 +373,8 @@ impl Core {
                 id: job.id.clone(),
                 cancel: cancel.clone(),
                 lasts: job.lasts,
+                #[cfg(feature = "nats")]
+                seen: job.seen,
             },
         );
         #[cfg(feature = "nats")]
@@ -565,8 +614,20 @@ impl Entry<'_> {
 
 impl Drop for Entry<'_> {
     fn drop(&mut self) {
-        self.core.lock().remove(&self.number);
+        let ended = self.core.lock().remove(&self.number);
         self.cancel.cancel();
+        #[cfg(feature = "nats")]
+        if let Some(Running {
+            caller,
+            id: Some(id),
+            seen: false,
+            ..
+        }) = ended
+        {
+            self.core.has_ended(caller, id);
+        }
+        #[cfg(not(feature = "nats"))]
+        drop(ended);
     }
 }
 

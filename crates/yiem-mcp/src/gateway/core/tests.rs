@@ -485,3 +485,38 @@ async fn a_cancellation_that_comes_before_its_request_counts() {
     let again = core.answer(asked("inbox-1", 7, "x"), |_| true).await;
     assert!(again.is_some(), "it counts once");
 }
+
+#[cfg(feature = "nats")]
+#[tokio::test(start_paused = true)]
+async fn a_cancellation_that_comes_late_is_not_for_the_next_request() {
+    let env: Arc<dyn Env> = Arc::new(Paused(tokio::time::Instant::now()));
+    let core = Core::new(
+        Arc::new(Backend::default()),
+        Arc::new(Callers::new(Arc::clone(&env))),
+        env,
+        1,
+        Duration::from_secs(60),
+    );
+    let far = |name| Asked {
+        asking: Asking::No,
+        ..asked("inbox", 7, name)
+    };
+    // Its call has just ended.
+    assert!(core.answer(far("x"), |_| true).await.is_some());
+    core.cancel_ahead("inbox", &7.into());
+    assert!(core.answer(far("x"), |_| true).await.is_some());
+    // It waited too long for a call.
+    tokio::time::sleep(EARLY_TIME).await;
+    core.cancel_ahead("inbox", &7.into());
+    tokio::time::sleep(EARLY_TIME).await;
+    assert!(core.answer(far("x"), |_| true).await.is_some());
+    // Heard of twice, it counts once.
+    core.cancel_ahead("other", &7.into());
+    core.cancel_ahead("other", &7.into());
+    assert_eq!(core.answer(asked("other", 7, "x"), |_| true).await, None);
+    assert!(
+        core.answer(asked("other", 7, "x"), |_| true)
+            .await
+            .is_some()
+    );
+}
