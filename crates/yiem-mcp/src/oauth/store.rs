@@ -8,8 +8,10 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::fmt;
+use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Keeps what was had by OAuth for each server. The text is a secret, and no other code's business.
@@ -81,22 +83,46 @@ impl FileTokenStore {
         }
     }
 
-    /// A name that a person knows again, made unique by a hash; the file says whose it is.
+    /// A name that a person knows again, the host, made unique by a hash; the file says whose it is. A
+    /// password in the address is no part of it.
     fn path(&self, server: &str) -> PathBuf {
-        let host = server.split("://").nth(1).unwrap_or(server);
-        let host: String = host
+        let mut url = reqwest::Url::parse(server).ok();
+        if let Some(url) = &mut url {
+            // Refused where there can be none.
+            let _ = url.set_password(None);
+        }
+        let host: String = url
+            .as_ref()
+            .and_then(reqwest::Url::host_str)
+            .unwrap_or("server")
             .chars()
             .take(60)
             .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
             .collect();
         // FNV-1a: the same at every start.
-        let hash = server
+        let hash = url
+            .as_ref()
+            .map_or(server, reqwest::Url::as_str)
             .bytes()
             .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
                 (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
             });
         self.directory.join(format!("{host}-{hash:016x}.json"))
     }
+}
+
+/// Does work that waits for a disk where it stops nobody else.
+async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, McpError> + Send + 'static,
+) -> Result<T, McpError> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or_else(|error| {
+            Err(McpError::new(McpErrorKind::Config(
+                "the token file was not reached: the work on it ended early".into(),
+            ))
+            .with_source(error))
+        })
 }
 
 fn failed(what: &str, path: &Path, error: io::Error) -> McpError {
@@ -110,38 +136,46 @@ fn failed(what: &str, path: &Path, error: io::Error) -> McpError {
 #[async_trait]
 impl TokenStore for FileTokenStore {
     async fn load(&self, server: &str) -> Result<Option<String>, McpError> {
-        let path = self.path(server);
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(failed("read", &path, error)),
-        };
-        check_private(&path)?;
-        let kept: Value = serde_json::from_str(&text)
-            .map_err(|error| failed("read", &path, io::Error::other(error)))?;
-        if kept.get("server").and_then(Value::as_str) != Some(server) {
-            return Ok(None);
-        }
-        let secret = kept.get("secret").and_then(Value::as_str);
-        Ok(secret.map(str::to_owned))
+        let (path, server) = (self.path(server), server.to_owned());
+        aside(move || read_private(&path, &server)).await
     }
 
     async fn save(&self, server: &str, secret: &str) -> Result<(), McpError> {
-        let path = self.path(server);
+        let (directory, path) = (self.directory.clone(), self.path(server));
         let text = json!({"server": server, "secret": secret}).to_string();
-        write_private(&self.directory, &path, text.as_bytes())
-            .map_err(|error| failed("written", &path, error))
+        aside(move || {
+            write_private(&directory, &path, text.as_bytes())
+                .map_err(|error| failed("written", &path, error))
+        })
+        .await
     }
 
     async fn clear(&self, server: &str) -> Result<(), McpError> {
         let path = self.path(server);
-        match std::fs::remove_file(&path) {
+        aside(move || match std::fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 Err(failed("removed", &path, error))
             }
             _ => Ok(()),
-        }
+        })
+        .await
     }
+}
+
+fn read_private(path: &Path, server: &str) -> Result<Option<String>, McpError> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed("read", path, error)),
+    };
+    check_private(path)?;
+    let kept: Value = serde_json::from_str(&text)
+        .map_err(|error| failed("read", path, io::Error::other(error)))?;
+    if kept.get("server").and_then(Value::as_str) != Some(server) {
+        return Ok(None);
+    }
+    let secret = kept.get("secret").and_then(Value::as_str);
+    Ok(secret.map(str::to_owned))
 }
 
 #[cfg(unix)]
@@ -163,6 +197,14 @@ fn check_private(_: &Path) -> Result<(), McpError> {
     Ok(())
 }
 
+/// A name for a draft that nobody else uses: neither this process, nor one of the same number elsewhere.
+fn draft(path: &Path) -> PathBuf {
+    static DRAFTS: AtomicU64 = AtomicU64::new(0);
+    let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
+    let random = RandomState::new().hash_one(number);
+    path.with_extension(format!("{}-{number}-{random:016x}.new", std::process::id()))
+}
+
 fn write_private(directory: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut make = std::fs::DirBuilder::new();
     make.recursive(true);
@@ -175,9 +217,7 @@ fn write_private(directory: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> 
         open.mode(0o600);
     }
     make.create(directory)?;
-    let draft = path.with_extension(format!("{}.new", std::process::id()));
-    // One that a process of this number left behind.
-    let _ = std::fs::remove_file(&draft);
+    let draft = draft(path);
     let written = open
         .open(&draft)
         .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))

@@ -82,3 +82,62 @@ async fn a_broken_or_foreign_file_is_not_used() {
     std::fs::write(&path, "{half").expect("written");
     assert!(store.load(SERVER).await.is_err());
 }
+
+#[tokio::test]
+async fn neither_a_files_name_nor_an_error_shows_who_and_with_what() {
+    let folder = Folder::new("names");
+    let store = FileTokenStore::new(&folder.0);
+    for server in [
+        "https://ada:hunter2@h.example/mcp",
+        "https://ada:hunter2@h.example:8443/mcp?key=hunter2#ada",
+        "ada:hunter2@no-address",
+    ] {
+        store.save(server, "secret").await.expect("kept");
+        let path = store.path(server);
+        std::fs::write(&path, "{half").expect("written");
+        let error = store.load(server).await.expect_err("broken").to_string();
+        let shown = format!("{} {error}", path.display());
+        assert!(
+            !shown.contains("ada") && !shown.contains("hunter2"),
+            "{shown}"
+        );
+    }
+    let path = |server| store.path(server);
+    assert_eq!(
+        path("https://ada:one@h.example/"),
+        path("https://ada:two@h.example/"),
+        "nothing of a password, not even a hash"
+    );
+    assert_ne!(
+        path("https://ada@h.example/"),
+        path("https://bob@h.example/")
+    );
+    assert_ne!(path("https://h.example/a"), path("https://h.example/b"));
+    let name = path("https://ada@h.example/");
+    let name = name
+        .file_name()
+        .expect("a name")
+        .to_string_lossy()
+        .into_owned();
+    assert!(name.starts_with("h-example-"), "{name}");
+}
+
+#[tokio::test]
+async fn two_that_keep_at_once_do_not_break_each_other() {
+    let folder = Folder::new("at-once");
+    let (one, other) = (
+        FileTokenStore::new(&folder.0),
+        FileTokenStore::new(&folder.0),
+    );
+    let long = "x".repeat(100_000);
+    for _ in 0..20 {
+        let (first, second) = tokio::join!(one.save(SERVER, &long), other.save(SERVER, &long));
+        first.expect("kept");
+        second.expect("kept");
+        assert_eq!(one.load(SERVER).await.expect("read").as_ref(), Some(&long));
+    }
+    let path = one.path(SERVER);
+    assert_ne!(draft(&path), draft(&path));
+    let files = std::fs::read_dir(&folder.0).expect("a folder").count();
+    assert_eq!(files, 1, "no draft is left");
+}
