@@ -29,7 +29,8 @@ pub enum ChatEvent {
     /// Who answers, as far as it is known when the answer begins. Later ones add to it.
     Started(Box<ReplyInfo>),
     /// The reply begins anew: what came before is void. Told by a model that asks again by
-    /// itself ([`RetryingModel`](crate::RetryingModel)).
+    /// itself ([`RetryingModel`](crate::RetryingModel)), or whose server sent an alternative
+    /// before the reply that counts.
     Restarted,
     /// More text. Goes on the text block that is last, else begins one.
     Text(String),

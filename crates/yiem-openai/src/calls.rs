@@ -238,8 +238,9 @@ impl Calls {
             call.again_at = piece.index;
         }
         // Rule: a name equal to the one held is a repeat; a differing piece is appended only
-        // while no arguments have come.
-        if !piece.name.is_empty() && call.name != piece.name && call.arguments.is_empty() {
+        // while no arguments have come, or to none.
+        let growing = call.name.is_empty() || call.arguments.is_empty();
+        if !piece.name.is_empty() && call.name != piece.name && growing {
             call.name.push_str(piece.name);
         }
         if !piece.arguments.is_empty() {

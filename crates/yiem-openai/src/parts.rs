@@ -113,9 +113,13 @@ pub(crate) fn thoughts(value: &Value, out: &mut impl FnMut(&str)) -> bool {
             out(text);
             !text.is_empty()
         }
-        Value::Array(parts) => parts
-            .iter()
-            .fold(false, |any, part| thoughts(part, out) || any),
+        Value::Array(parts) => {
+            let mut any = false;
+            for part in parts {
+                any |= thoughts(part, out);
+            }
+            any
+        }
         Value::Object(object) => KEYS
             .iter()
             .filter_map(|key| object.get(*key))

@@ -106,14 +106,17 @@ fn field(value: &Value, unit: f64) -> Option<Duration> {
 }
 
 /// Words that a wait stands behind, in lower case.
-const LEADS: [&str; 10] = [
+const LEADS: [&str; 13] = [
     "try again in",
     "try again after",
     "retry in",
     "retry after",
     "retry-after:",
     "retry_after:",
-    "wait",
+    "please wait",
+    "must wait",
+    "to wait",
+    "should wait",
     "reset in",
     "resets in",
     "reset after",

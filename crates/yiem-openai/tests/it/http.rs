@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use yiem_core::{
-    AssistantMessage, ChatModel, ChatModelExt, ChatRequest, Env, History, Message, ModelError,
+    AssistantMessage, ChatModel, ChatModelExt, ChatRequest, History, Message, ModelError,
     ModelErrorKind, SystemEnv, Timestamp,
 };
 use yiem_openai::{OpenAiConfig, OpenAiModel, ReadLimits, Timeouts};
