@@ -364,6 +364,8 @@ impl AskCaller for ByRequests {
             params: params.clone(),
         };
         if !(self.send)(Incoming::Request(request)) {
+            // It was never told of, so there is nothing to take back.
+            self.callers.state().questions.remove(&open.id);
             return None;
         }
         tokio::select! {

@@ -3,7 +3,7 @@
 //! Knows: lines, that answers never mix, that the end of the input is the end. Does not know: what a
 //! request means.
 
-use super::callers::Attached;
+use super::callers::{Attached, Changes};
 use super::core::{Asked, Asking, Core, cancelled_request};
 use crate::jsonrpc::{
     self, Incoming, IncomingRequest, JsonRpcError, Line, LineReader, PARSE_ERROR,
@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use std::fmt;
 use std::io::Read as _;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::sync::mpsc;
@@ -118,20 +118,25 @@ pub(super) async fn serve(pipes: Pipes, core: Arc<Core>, stop: CancelToken) {
     let (lines, waiting) = mpsc::channel(LINES_WAITING);
     let mut writer = JoinSet::new();
     writer.spawn(write(output, waiting));
-    let mut changes = core.callers.changes();
     let mut desk = Desk {
         core,
         lines,
         calls: JoinSet::new(),
-        opened: None,
+        declared: None,
+        answered: Arc::default(),
     };
+    let mut opened = None;
     let mut reader = LineReader::new(MAX_LINE);
     loop {
         let read = tokio::select! {
             () = stop.cancelled() => break,
             read = input.read_buf(reader.buffer()) => read,
-            told = changes.next(), if desk.opened.is_some() => {
+            told = next_changes(&mut opened) => {
                 desk.tell(told);
+                continue;
+            }
+            Some(ended) = desk.calls.join_next(), if !desk.calls.is_empty() => {
+                open(&mut opened, ended.ok().flatten());
                 continue;
             }
             // The other side no longer reads: nobody is there to be answered.
@@ -148,7 +153,9 @@ pub(super) async fn serve(pipes: Pipes, core: Arc<Core>, stop: CancelToken) {
         } {
             desk.take(line);
         }
-        while desk.calls.try_join_next().is_some() {}
+        while let Some(ended) = desk.calls.try_join_next() {
+            open(&mut opened, ended.ok().flatten());
+        }
         if ended {
             // Who listens by a request that lasts would never end, and nobody answers questions any more.
             desk.core.end_lasting_of(CALLER);
@@ -159,6 +166,8 @@ pub(super) async fn serve(pipes: Pipes, core: Arc<Core>, stop: CancelToken) {
     let Desk {
         lines, mut calls, ..
     } = desk;
+    // It holds a way to the writer, which ends when nobody has one.
+    drop(opened);
     while calls.join_next().await.is_some() {}
     drop(lines);
     while writer.join_next().await.is_some() {}
@@ -168,9 +177,38 @@ pub(super) async fn serve(pipes: Pipes, core: Arc<Core>, stop: CancelToken) {
 struct Desk {
     core: Arc<Core>,
     lines: mpsc::Sender<Vec<u8>>,
-    calls: JoinSet<()>,
-    /// The caller shook hands: what it can do, and that it can be asked.
-    opened: Option<(Arc<Map<String, Value>>, Attached)>,
+    /// What is under way; a handshake ends with what it opened.
+    calls: JoinSet<Option<Opened>>,
+    /// The caller began to shake hands: what it can do.
+    declared: Option<Arc<Map<String, Value>>>,
+    answered: Answered,
+}
+
+/// Whether the handshake was answered. Nothing is asked before.
+type Answered = Arc<Mutex<bool>>;
+
+/// What a handshake opens once it was answered: changes are told from then on, and the caller can be asked
+/// at any time.
+struct Opened {
+    changes: Changes,
+    attached: Attached,
+}
+
+/// Takes what a handshake opened. A second one misses nothing that the first would have told.
+fn open(opened: &mut Option<Opened>, new: Option<Opened>) {
+    match (opened, new) {
+        (_, None) => {}
+        (Some(opened), Some(new)) => opened.attached = new.attached,
+        (opened, new) => *opened = new,
+    }
+}
+
+/// The next changes; never, before the handshake was answered.
+async fn next_changes(opened: &mut Option<Opened>) -> Vec<Incoming> {
+    match opened {
+        Some(opened) => opened.changes.next().await,
+        None => std::future::pending().await,
+    }
 }
 
 async fn write(
@@ -198,21 +236,6 @@ impl Desk {
         }
     }
 
-    /// One that shakes hands can be asked at any time from then on.
-    fn open(&mut self, params: &Value) {
-        let declared = params.get("capabilities").and_then(Value::as_object);
-        let declared = declared.cloned().unwrap_or_default();
-        let lines = self.lines.clone();
-        let asks = self.core.callers.by_requests(
-            CALLER.into(),
-            declared.clone(),
-            Arc::new(move |message| to_caller(&lines, message)),
-            self.core.stop.child(),
-        );
-        let attached = self.core.callers.attach(CALLER.into(), asks);
-        self.opened = Some((Arc::new(declared), attached));
-    }
-
     fn take(&mut self, line: Line) {
         let messages = match line {
             Line::Whole(bytes) => jsonrpc::read(&bytes),
@@ -229,15 +252,18 @@ impl Desk {
             match message {
                 Incoming::Request(request) => {
                     if request.method == method::INITIALIZE {
-                        self.open(&request.params);
+                        let declared = request.params.get("capabilities");
+                        let declared = declared.and_then(Value::as_object).cloned();
+                        self.declared = Some(Arc::new(declared.unwrap_or_default()));
                     }
-                    let asking = match &self.opened {
-                        Some((declared, _)) => Asking::Requests(Arc::clone(declared)),
+                    let asking = match &self.declared {
+                        Some(declared) => Asking::Requests(Arc::clone(declared)),
                         None => Asking::Rounds,
                     };
                     let core = Arc::clone(&self.core);
+                    let answered = Arc::clone(&self.answered);
                     self.calls
-                        .spawn(answer(core, self.lines.clone(), request, asking));
+                        .spawn(answer(core, self.lines.clone(), request, asking, answered));
                 }
                 Incoming::Notification {
                     method: name,
@@ -252,8 +278,10 @@ impl Desk {
                     params,
                 } => {
                     let core = Arc::clone(&self.core);
-                    self.calls
-                        .spawn(async move { core.notified(&name, &params).await });
+                    self.calls.spawn(async move {
+                        core.notified(&name, &params).await;
+                        None
+                    });
                 }
                 Incoming::Answer(answer) => {
                     if !self.core.callers.answered(CALLER, answer) {
@@ -276,6 +304,7 @@ impl Desk {
         self.calls.spawn(async move {
             // Fails when nobody reads any more.
             let _ = lines.send(line).await;
+            None
         });
     }
 }
@@ -290,8 +319,13 @@ async fn answer(
     lines: mpsc::Sender<Vec<u8>>,
     request: IncomingRequest,
     asking: Asking,
-) {
+    answered: Answered,
+) -> Option<Opened> {
     let id = request.id;
+    let declared = match (&asking, request.method == method::INITIALIZE) {
+        (Asking::Requests(declared), true) => Some(Map::clone(declared)),
+        _ => None,
+    };
     let asked = Asked {
         caller: CALLER.into(),
         id: Some(id.clone()),
@@ -302,12 +336,36 @@ async fn answer(
         asking,
         told: true,
     };
-    let notes = lines.clone();
-    let send = move |message| to_caller(&notes, message);
-    let line = match core.answer(asked, send).await {
-        Some(Ok(result)) => jsonrpc::result_response(&id, &result),
-        Some(Err(error)) => jsonrpc::error_response(Some(&id), &error),
-        None => return,
+    let (notes, may_ask) = (lines.clone(), Arc::clone(&answered));
+    let send = move |message| {
+        let asks = matches!(message, Incoming::Request(_));
+        (!asks || *may_ask.lock().unwrap_or_else(PoisonError::into_inner))
+            && to_caller(&notes, message)
     };
-    let _ = lines.send(line).await;
+    let answer = core.answer(asked, send).await?;
+    let line = match &answer {
+        Ok(result) => jsonrpc::result_response(&id, result),
+        Err(error) => jsonrpc::error_response(Some(&id), error),
+    };
+    // Fails when nobody reads any more.
+    let place = lines.reserve().await.ok()?;
+    let mut answered = answered.lock().unwrap_or_else(PoisonError::into_inner);
+    place.send(line);
+    let declared = declared.filter(|_| answer.is_ok())?;
+    *answered = true;
+    drop(answered);
+    let lines = lines.clone();
+    let asks = core.callers.by_requests(
+        CALLER.into(),
+        declared,
+        Arc::new(move |message| to_caller(&lines, message)),
+        core.stop.child(),
+    );
+    Some(Opened {
+        changes: core.callers.changes(),
+        attached: core.callers.attach(CALLER.into(), asks),
+    })
 }
+
+#[cfg(test)]
+mod tests;
