@@ -100,9 +100,13 @@ impl Outcome {
     }
 }
 
+/// The answer; of a run that gave none and did not end well, why, in brackets.
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        match self.end.problem() {
+            Some(problem) if self.text.is_empty() => write!(f, "[no answer: {problem}]"),
+            _ => f.write_str(&self.text),
+        }
     }
 }
 

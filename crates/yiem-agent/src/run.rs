@@ -13,6 +13,7 @@ mod calls;
 pub(crate) mod repeat;
 mod replies;
 mod turns;
+mod untold;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -32,6 +33,7 @@ use crate::outcome::{EndReason, Failure, Limit, Outcome};
 use crate::queue::QueueKind;
 
 use repeat::Repeats;
+use untold::UNTOLD_STEPS;
 
 /// What a run has to know of the world at the moment, passed in with every input.
 pub trait RunFacts {
@@ -555,11 +557,17 @@ impl Run {
             (
                 Input::QueueChanged {
                     change,
-                    messages,
+                    mut messages,
                     waiting: (steering, follow_ups),
                 },
                 at,
             ) if at != At::Ended => {
+                if change == QueueChange::GivenBack && self.steps.len() > UNTOLD_STEPS {
+                    self.leave_out_untold(&mut messages);
+                    if messages.is_empty() {
+                        return;
+                    }
+                }
                 let kind = EventKind::QueueChanged {
                     change,
                     messages,

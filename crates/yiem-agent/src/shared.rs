@@ -369,16 +369,16 @@ impl Shared {
         change: QueueChange,
         messages: Vec<Arc<Message>>,
     ) {
-        let waiting = (
-            state.queues.peek(QueueKind::Steering),
-            state.queues.peek(QueueKind::FollowUp),
-        );
-        let facts = Facts {
-            env: &*self.env,
-            tools: &Offered::default(),
-            model: state.settings.model.info(),
-        };
         if let Some(run) = &mut state.run {
+            let waiting = (
+                state.queues.peek(QueueKind::Steering),
+                state.queues.peek(QueueKind::FollowUp),
+            );
+            let facts = Facts {
+                env: &*self.env,
+                tools: &Offered::default(),
+                model: state.settings.model.info(),
+            };
             let changed = Input::QueueChanged {
                 change,
                 messages,

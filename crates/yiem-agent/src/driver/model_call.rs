@@ -209,7 +209,7 @@ impl Asking {
                 .catalog
                 .take_notices()
                 .into_iter()
-                .map(input_of)
+                .filter_map(input_of)
                 .collect();
         }
         for hook in shared.hooks.at(HookPoint::TransformContext) {
@@ -260,8 +260,13 @@ impl Asking {
 }
 
 /// What the catalog has to tell, as the run takes it.
-fn input_of(notice: CatalogNotice) -> Input {
-    match notice {
+fn input_of(notice: CatalogNotice) -> Option<Input> {
+    Some(match notice {
+        CatalogNotice::SourceLoaded { added, removed, .. }
+            if added.is_empty() && removed.is_empty() =>
+        {
+            return None;
+        }
         CatalogNotice::SourceLoaded { added, removed, .. } => Input::ToolsChanged {
             added,
             removed,
@@ -276,7 +281,7 @@ fn input_of(notice: CatalogNotice) -> Input {
             changed: vec![change.after.name.clone()],
         },
         other => Input::Warned(other.to_string().into()),
-    }
+    })
 }
 
 /// The next piece of the reply, or how it ended.

@@ -1,8 +1,14 @@
 //! Steering and follow-ups (R-6).
 
-use expect_test::expect;
+use std::sync::Arc;
 
-use crate::check_whole;
+use expect_test::expect;
+use tokio::sync::Notify;
+use yiem_agent::{Agent, EventKind, QueueChange, event_sink};
+use yiem_core::Message;
+use yiem_test::{Events, PausedEnv, Reply, ScriptedModel};
+
+use crate::{check_whole, invariants, within};
 
 #[test]
 fn q01_steer_waits_for_the_batch() {
@@ -822,4 +828,64 @@ at 2s: stop
             left over: user "one"
         "#]],
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_queued_and_given_back_while_a_sink_hangs_does_not_pile_up() {
+    let (hangs, let_go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (told, opened) = (Events::new(), (Arc::clone(&hangs), Arc::clone(&let_go)));
+    let sink = {
+        let told = told.clone();
+        event_sink(move |event| {
+            let (told, (hangs, let_go)) = (told.clone(), opened.clone());
+            async move {
+                let first = matches!(event.kind, EventKind::AgentStart);
+                told.push((*event).clone());
+                if first {
+                    hangs.notify_one();
+                    let_go.notified().await;
+                }
+            }
+        })
+    };
+    let agent = Agent::builder(ScriptedModel::answering(|_| Reply::say("fine")))
+        .env(PausedEnv::shared())
+        .sink(sink)
+        .build()
+        .unwrap();
+    agent.run("hi").unwrap();
+    within(hangs.notified()).await;
+    agent.follow_up("first").unwrap();
+    for n in 0..1000 {
+        agent.follow_up(format!("{n}")).unwrap();
+        assert_eq!(agent.clear_queues().len(), if n == 0 { 2 } else { 1 });
+    }
+    agent.follow_up("last").unwrap();
+    let_go.notify_one();
+    let outcome = within(agent.take_response()).await.unwrap();
+    assert_eq!(outcome.transcript.len(), 4);
+    let told = told.all();
+    invariants::events_nest(&told).unwrap();
+    let mut waiting: Vec<String> = Vec::new();
+    let mut changes = 0;
+    for event in &told {
+        let EventKind::QueueChanged {
+            change,
+            messages,
+            follow_ups,
+            ..
+        } = &event.kind
+        else {
+            continue;
+        };
+        changes += 1;
+        let text = |m: &Arc<Message>| m.as_user().unwrap().text();
+        match change {
+            QueueChange::Queued => waiting.extend(messages.iter().map(text)),
+            _ => waiting.retain(|w| !messages.iter().any(|m| text(m) == *w)),
+        }
+        assert_eq!(follow_ups.iter().map(text).collect::<Vec<_>>(), waiting);
+    }
+    assert!(waiting.is_empty(), "{waiting:?}");
+    assert!(changes < 80, "{changes} changes were told");
 }
