@@ -6,7 +6,8 @@
 //! Each record is handed to the operating system before `append` returns, so it survives the end
 //! of the process, however hard; [`FlushPolicy`] says when it is made to survive that of the
 //! machine. A last line that was torn is cut off and kept aside beside the file
-//! (`NAME.torn-1`), a line that a full disk cut short is taken back at once. One process writes at a time.
+//! (`NAME.torn-1`), a line that a full disk cut short is taken back at once. One process writes at
+//! a time.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -207,12 +208,19 @@ impl Journal for FileJournal {
         .await
     }
 
+    /// At once, or as soon as a write that was left behind is done; a thread of a runtime does
+    /// not wait for the disk.
     fn close(&self) {
-        let mut lines = self.lines();
-        if !lines.closed {
-            lines.closed = true;
-            if let Err(error) = lines.file.unlock() {
-                tracing::warn!(%error, "the session's file could not be unlocked");
+        match self.lines.try_lock() {
+            Ok(mut lines) => lines.close(),
+            Err(std::sync::TryLockError::Poisoned(lines)) => lines.into_inner().close(),
+            Err(std::sync::TryLockError::WouldBlock) => {
+                let lines = Arc::clone(&self.lines);
+                let close = move || lines.lock().unwrap_or_else(PoisonError::into_inner).close();
+                match tokio::runtime::Handle::try_current() {
+                    Ok(runtime) => drop(runtime.spawn_blocking(close)),
+                    Err(_) => close(),
+                }
             }
         }
     }
@@ -257,6 +265,16 @@ impl Lines {
             self.file.sync_data().map_err(|e| io(path, "write", e))?;
         }
         Ok(())
+    }
+
+    /// Gives the lock back.
+    fn close(&mut self) {
+        if !self.closed {
+            self.closed = true;
+            if let Err(error) = self.file.unlock() {
+                tracing::warn!(%error, "the session's file could not be unlocked");
+            }
+        }
     }
 
     fn cut(&mut self, path: &Path) -> Result<(), JournalError> {

@@ -102,3 +102,37 @@ async fn unknown_records_are_kept_and_newer_versions_refused() {
     let error = FileJournal::open(&path, &SystemEnv::default()).unwrap_err();
     assert!(error.to_string().contains("no journal"), "{error}");
 }
+
+#[tokio::test]
+async fn closing_does_not_wait_for_a_write_and_lets_go_when_it_is_done() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.jsonl");
+    let (journal, _) = FileJournal::open(&path, &SystemEnv::default()).unwrap();
+    let lines = Arc::clone(&journal.lines);
+    let (writes, is_writing) = std::sync::mpsc::channel();
+    let (closed, is_closed) = std::sync::mpsc::channel::<()>();
+    // Stands for a write that waits for the disk.
+    let write = std::thread::spawn(move || {
+        let _held = lines.lock().unwrap();
+        writes.send(()).unwrap();
+        is_closed.recv_timeout(std::time::Duration::from_secs(10))
+    });
+    is_writing.recv().unwrap();
+    journal.close();
+    drop(journal);
+    FileJournal::open(&path, &SystemEnv::default()).unwrap_err();
+    closed.send(()).unwrap();
+    assert_eq!(
+        write.join().unwrap(),
+        Ok(()),
+        "closing waited for the write"
+    );
+    let free = async {
+        while FileJournal::open(&path, &SystemEnv::default()).is_err() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(10), free)
+        .await
+        .unwrap();
+}
