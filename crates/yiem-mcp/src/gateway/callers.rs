@@ -185,6 +185,13 @@ impl Callers {
         Ok(())
     }
 
+    /// Whether it is told of them already.
+    pub(super) fn is_subscribed(&self, caller: &str, uri: &str) -> bool {
+        let state = self.state();
+        let own = state.subscriptions.get(caller);
+        own.is_some_and(|own| own.contains(uri))
+    }
+
     /// It does not want to any more. True when nobody else does either.
     pub(super) fn unsubscribe(&self, caller: &str, uri: &str) -> bool {
         let mut state = self.state();

@@ -310,6 +310,7 @@ impl Relay {
     }
 
     async fn subscribe(&self, caller: &Caller, uri: &str) -> Result<Value, JsonRpcError> {
+        let already = self.callers.is_subscribed(&caller.at_gateway.key, uri);
         self.callers
             .subscribe(&caller.at_gateway.key, uri)
             .map_err(|why| JsonRpcError::new(INTERNAL_ERROR, why))?;
@@ -318,7 +319,10 @@ impl Relay {
             .relay(subscription("resources/subscribe", uri, caller))
             .await;
         subscribed.map_err(|error| {
-            self.callers.unsubscribe(&caller.at_gateway.key, uri);
+            // One that was made before stands.
+            if !already {
+                self.callers.unsubscribe(&caller.at_gateway.key, uri);
+            }
             to_refusal(error)
         })
     }

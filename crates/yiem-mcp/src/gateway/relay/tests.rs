@@ -246,6 +246,9 @@ impl Responder for Resources {
                 caller.notify(method::RESOURCE_UPDATED, json!({"uri": "slow"}));
                 std::future::pending().await
             }
+            "resources/subscribe" if params["uri"] == "not now" => {
+                return Err(JsonRpcError::new(INTERNAL_ERROR, "not now"));
+            }
             _ => json!({}),
         })
     }
@@ -273,6 +276,25 @@ async fn who_could_not_be_told_cannot_subscribe_and_leaves_nothing_behind() {
             assert!(error.message.contains("session"), "{error}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_subscription_that_fails_leaves_the_one_before_it() {
+    let relay = with_resources();
+    let has = |key: &str| relay.callers.is_subscribed(key, "not now");
+    relay
+        .callers
+        .subscribe(&"one".into(), "not now")
+        .expect("room");
+    for key in ["one", "two"] {
+        let mut caller = Caller::new(CancelToken::new(), |_| {});
+        caller.at_gateway.key = key.into();
+        caller.at_gateway.told = true;
+        let params = legacy(json!({"uri": "not now"}));
+        let answer = relay.respond("resources/subscribe", params, caller).await;
+        assert_eq!(answer.expect_err("refused").message, "not now");
+    }
+    assert!(has("one") && !has("two"));
 }
 
 #[tokio::test]
