@@ -107,6 +107,10 @@ pub struct ToolLimits {
 ///     }
 /// }
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no tool",
+    note = "put `#[tool]` on the function, or make a tool of a closure with `FunctionTool::builder`"
+)]
 #[async_trait]
 pub trait Tool: Send + Sync + 'static {
     /// What it says of itself. The same for as long as the tool lives.

@@ -61,6 +61,6 @@ async fn main() -> Result<()> {
             _ => {}
         }
     }
-    println!("{}", agent.take_response().await?);
+    println!("{}", agent.take_response().await?.ok()?);
     Ok(())
 }

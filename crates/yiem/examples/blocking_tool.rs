@@ -42,6 +42,6 @@ async fn main() -> Result<()> {
         ("nth_prime", json!({ "n": 10 })),
     ]);
     let agent = Agent::builder(model).tool(nth_prime).build()?;
-    println!("{}", agent.prompt("Find primes").await?);
+    println!("{}", agent.prompt("Find primes").await?.ok()?);
     Ok(())
 }

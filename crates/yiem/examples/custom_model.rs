@@ -36,6 +36,6 @@ async fn main() -> Result<()> {
         .system("You are a helpful assistant.")
         .tool(get_weather)
         .build()?;
-    println!("{}", agent.prompt("What's the weather in Tokyo?").await?);
+    println!("{}", agent.prompt("What's the weather in Tokyo?").await?.ok()?);
     Ok(())
 }

@@ -48,6 +48,6 @@ async fn main() -> Result<()> {
         ("echo", json!({ "text": "" })),
     ]);
     let agent = Agent::builder(model).tool(sum).tool(echo).build()?;
-    println!("{}", agent.prompt("Do the sums").await?);
+    println!("{}", agent.prompt("Do the sums").await?.ok()?);
     Ok(())
 }

@@ -52,6 +52,6 @@ async fn main() -> Result<()> {
             Ok(TransformContext::Messages(last))
         })
         .build()?;
-    println!("{}", agent.prompt("Clean up.").await?);
+    println!("{}", agent.prompt("Clean up.").await?.ok()?);
     Ok(())
 }

@@ -38,7 +38,7 @@ async fn main() -> Result<()> {
         .mcp(server.required(true))
         .discovery(Discovery::Eager)
         .build()?;
-    println!("{}", agent.prompt("What do you run on?").await?);
+    println!("{}", agent.prompt("What do you run on?").await?.ok()?);
     agent.stop().await;
     Ok(())
 }

@@ -93,6 +93,6 @@ async fn main() -> Result<()> {
         ("notes", json!({})),
     ]);
     let agent = Agent::builder(model).tool(Notes::new()).build()?;
-    println!("{}", agent.prompt("Take notes").await?);
+    println!("{}", agent.prompt("Take notes").await?.ok()?);
     Ok(())
 }

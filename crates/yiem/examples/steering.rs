@@ -52,7 +52,7 @@ async fn main() -> Result<()> {
         other.run("no night trains, please")
     });
     // The tool goes on to its end; the message is there before the next model call.
-    println!("{}", agent.prompt("Find a train to Rome.").await?);
+    println!("{}", agent.prompt("Find a train to Rome.").await?.ok()?);
     steering.await??;
     Ok(())
 }

@@ -36,6 +36,6 @@ async fn main() -> Result<()> {
         }
     })
     .build()?;
-    println!("{}", chief.prompt("Find out what a quince is.").await?);
+    println!("{}", chief.prompt("Find out what a quince is.").await?.ok()?);
     Ok(())
 }

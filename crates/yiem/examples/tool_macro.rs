@@ -79,7 +79,7 @@ async fn main() -> Result<()> {
             name: "the weather station".to_owned(),
         })
         .build()?;
-    println!("{}", agent.prompt("What's the weather?").await?);
+    println!("{}", agent.prompt("What's the weather?").await?.ok()?);
     // It is still the function that it was.
     println!("{}", forecast("Rome".to_owned()).await?.degrees.len());
     Ok(())

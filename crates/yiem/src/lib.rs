@@ -15,7 +15,7 @@
 //!         .tool(get_weather)
 //!         .mcp(McpServer::stdio("npx", ["-y", "@modelcontextprotocol/server-everything"]))
 //!         .build()?;
-//!     println!("{}", agent.prompt("What's the weather in Tokyo?").await?);
+//!     println!("{}", agent.prompt("What's the weather in Tokyo?").await?.ok()?);
 //!     Ok(())
 //! }
 //! ```
