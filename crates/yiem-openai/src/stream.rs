@@ -557,10 +557,14 @@ impl ReplyState {
         if let Some(nested) = nested {
             self.counts.update(Counts::read(nested));
         }
-        let own = body.usage.map(Counts::read).unwrap_or_default();
-        self.counts.update(own);
+        let mut counted = false;
+        if let Some(usage) = body.usage {
+            let own = Counts::read(usage);
+            counted = !own.is_unknown();
+            self.counts.update(own);
+        }
         let Some(rare) = body.rare() else {
-            return !own.is_unknown();
+            return counted;
         };
         if let Some(raw) = rare.x_groq
             && let Ok(groq) = serde_json::from_str::<XGroq<'_>>(raw.get())
@@ -572,7 +576,7 @@ impl ReplyState {
             self.counts
                 .update(Counts::bare(rare.prompt_eval_count, rare.eval_count));
         }
-        !own.is_unknown()
+        counted
     }
 
     fn without_choices(&mut self, body: &Body<'_>, text: &str, counted: bool) {
