@@ -36,6 +36,9 @@ async fn main() -> Result<()> {
         .system("You are a helpful assistant.")
         .tool(get_weather)
         .build()?;
-    println!("{}", agent.prompt("What's the weather in Tokyo?").await?.ok()?);
+    println!(
+        "{}",
+        agent.prompt("What's the weather in Tokyo?").await?.ok()?
+    );
     Ok(())
 }

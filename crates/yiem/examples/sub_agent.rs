@@ -36,6 +36,9 @@ async fn main() -> Result<()> {
         }
     })
     .build()?;
-    println!("{}", chief.prompt("Find out what a quince is.").await?.ok()?);
+    println!(
+        "{}",
+        chief.prompt("Find out what a quince is.").await?.ok()?
+    );
     Ok(())
 }
