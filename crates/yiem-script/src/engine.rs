@@ -130,14 +130,16 @@ impl ScriptEngine {
             };
             call.drive().await
         };
+        // The clock is asked before the script: one that never stops talking would keep it from
+        // being asked at all.
         let text = tokio::select! {
             biased;
             () = cancel.cancelled() => Err(ScriptError::new(ScriptErrorKind::Cancelled, "the call was cancelled")),
-            result = work => result,
             () = env.sleep(inner.limits.total) => Err(ScriptError::new(
                 ScriptErrorKind::Time,
                 format!("the script took longer than the {} that it may take", shown(inner.limits.total)),
             )),
+            result = work => result,
         }?;
         crate::json::read(&text).map_err(|e| {
             ScriptError::new(
@@ -191,6 +193,10 @@ impl Call<'_> {
         loop {
             tokio::select! {
                 biased;
+                () = clock.up() => return self.running.ended().unwrap_or_else(|| Err(ScriptError::new(
+                    ScriptErrorKind::Time,
+                    format!("the script ran longer than the {} that it may run", shown(limit)),
+                ))),
                 () = until(&mut report) => {
                     report = None;
                     clock.go_on();
@@ -228,10 +234,6 @@ impl Call<'_> {
                         clock.go_on();
                     }
                 }
-                () = clock.up() => return Err(ScriptError::new(
-                    ScriptErrorKind::Time,
-                    format!("the script ran longer than the {} that it may run", shown(limit)),
-                )),
             }
         }
     }

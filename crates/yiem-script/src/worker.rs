@@ -26,6 +26,9 @@ const IDLE_THREADS: usize = 4;
 /// engine, such as printing a number of 300,000 digits, take longer.
 const MOST_STUCK: usize = 16;
 
+/// Words of a script that wait to be heard. A script that talks faster waits.
+const TOLD_ROOM: usize = 16;
+
 /// What a script tells while it runs. The last is `Done`.
 #[derive(Debug)]
 pub(crate) enum Told {
@@ -51,6 +54,18 @@ impl Running {
     pub(crate) fn reply(&self, reply: HostReply) {
         // A script that has ended needs no answer.
         let _ = self.replies.send(reply);
+    }
+
+    /// What came of the script, if it ended before anybody looked. A machine that is busy, or a
+    /// runtime that was held up, may come round to a script's last word only after its time.
+    pub(crate) fn ended(&mut self) -> Option<Result<String, ScriptError>> {
+        // What is unheard now, and not what a script adds meanwhile.
+        for _ in 0..TOLD_ROOM {
+            if let Told::Done(result) = self.told.try_recv().ok()? {
+                return Some(result);
+            }
+        }
+        None
     }
 }
 
@@ -158,7 +173,7 @@ impl Workers {
 
     /// Begins a script on an idle thread, or on a new one.
     pub(crate) fn begin(&self, job: Job) -> Result<Running, ScriptError> {
-        let (told, told_end) = tokio::sync::mpsc::channel(16);
+        let (told, told_end) = tokio::sync::mpsc::channel(TOLD_ROOM);
         let (replies, replies_end) = mpsc::channel();
         let stop = Arc::new(AtomicBool::new(false));
         let life = Arc::new(Life {

@@ -75,44 +75,101 @@ fn context() -> ToolContext {
     ToolContext::new("call_1", "t", SystemEnv::shared())
 }
 
+/// Scripts that do not end by themselves, each in another way.
+const ENDLESS: [&str; 6] = [
+    "for (;;);",
+    "await (async function f() { await null; return f() })()",
+    "/^(a+)+$/.test('a'.repeat(60) + 'b')",
+    "for (;;) host.progress(1)",
+    "for (;;) host.log('x')",
+    "const a = []; a.length = 4294967295; a.indexOf(1)",
+];
+
 #[tokio::test]
 async fn a_call_that_runs_too_long_ends_and_others_go_on() {
-    let engine = engine(quick(1500));
-    let bad = [
-        "for (;;);",
-        "await (async function f() { await null; return f() })()",
-        "/^(a+)+$/.test('a'.repeat(60) + 'b')",
-        "for (;;) host.progress(1)",
-        "for (;;) host.log('x')",
-        "const a = []; a.length = 4294967295; a.indexOf(1)",
-    ];
-    let bad = join_all(bad.map(|body| execute(&engine, body, None)));
+    let env = ManualEnv::new();
+    let engine = ScriptEngine::with(
+        Arc::clone(&env) as Arc<dyn Env>,
+        ScriptLimits::default(),
+        ScriptGrants::default(),
+    );
+    let bad = join_all(ENDLESS.map(|body| execute(&engine, body, None)));
     let good = join_all((0..20).map(|i| {
         let engine = engine.clone();
         async move { execute(&engine, &format!("return {i}"), None).await }
     }));
+    // Beside the endless ones, the others come to their ends; only then does the time pass.
+    let good = async {
+        let good = good.await;
+        env.advance(engine.limits().running);
+        good
+    };
     let (bad, good) = tokio::join!(bad, good);
+    for (i, result) in good.into_iter().enumerate() {
+        assert_eq!(result.unwrap(), json!(i));
+    }
     for result in bad {
         let error = result.unwrap_err();
         assert_eq!(error.kind, ScriptErrorKind::Time);
         assert_eq!(
             error.message,
-            "the script ran longer than the 1500 ms that it may run"
+            "the script ran longer than the 5 s that it may run"
         );
     }
-    for (i, result) in good.into_iter().enumerate() {
-        assert_eq!(result.unwrap(), json!(i));
+}
+
+#[tokio::test]
+async fn time_ends_what_never_stops_talking() {
+    // In real time, and without other calls beside it.
+    for body in ["for (;;) host.progress(1)", "for (;;) host.log('x')"] {
+        let error = execute(&engine(quick(50)), body, None).await.unwrap_err();
+        assert_eq!(error.kind, ScriptErrorKind::Time, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_script_that_ended_before_its_time_was_noticed_has_ended() {
+    let env = ManualEnv::new();
+    let engine = ScriptEngine::with(
+        Arc::clone(&env) as Arc<dyn Env>,
+        ScriptLimits::default(),
+        ScriptGrants::default(),
+    );
+    let mut call = Box::pin(execute(&engine, "host.log(1); return 1", None));
+    let begun = std::future::poll_fn(|cx| std::task::Poll::Ready(call.as_mut().poll(cx)));
+    if begun.await.is_pending() {
+        // The runtime is held up until the script has ended, and beyond its time.
+        while engine.0.workers.idle() == 0 {
+            std::thread::yield_now();
+        }
+        env.advance(engine.limits().running);
+        assert_eq!(call.await.unwrap(), json!(1));
     }
 }
 
 #[tokio::test]
 async fn a_step_that_the_engine_does_not_leave_is_given_up_on() {
-    let engine = engine(quick(1_000));
+    let env = ManualEnv::new();
+    let engine = ScriptEngine::with(
+        Arc::clone(&env) as Arc<dyn Env>,
+        ScriptLimits::default(),
+        ScriptGrants::default(),
+    );
+    let sink = Arc::new(Reports {
+        seen: Mutex::default(),
+        slow: None,
+    });
+    let context = ToolContext::new("call_1", "t", Arc::clone(&env) as Arc<dyn Env>)
+        .with_progress(Arc::clone(&sink) as Arc<dyn ProgressSink>);
     // Printing a number of 300,000 digits is one step of the engine, for seconds.
-    let error = execute(&engine, "for (;;) String(3n ** 600000n)", None)
-        .await
-        .unwrap_err();
-    assert_eq!(error.kind, ScriptErrorKind::Time);
+    let body = "host.progress(1); for (;;) String(3n ** 600000n)";
+    let (error, ()) = tokio::join!(execute(&engine, body, Some(&context)), async {
+        while sink.seen.lock().unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        env.advance(engine.limits().running);
+    });
+    assert_eq!(error.unwrap_err().kind, ScriptErrorKind::Time);
     assert_eq!(execute(&engine, "return 1", None).await.unwrap(), json!(1));
 }
 
