@@ -90,7 +90,11 @@ impl Offered {
         &self.definitions
     }
 
-    pub(crate) fn nearest_name(&self, name: &str) -> Option<&str> {
-        self.snapshot.nearest_name(name)
+    /// What a model is told that called a tool which it cannot call in this turn.
+    pub(crate) fn not_found(&self, name: &str) -> String {
+        self.snapshot.not_found(name, |name| {
+            self.only()
+                .is_none_or(|only| only.iter().any(|n| n == name))
+        })
     }
 }

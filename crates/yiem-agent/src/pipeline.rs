@@ -96,11 +96,7 @@ pub(crate) async fn prepare(
     parent: Option<ToolCallId>,
 ) -> Result<PreparedToolCall, Rejection> {
     let Some(tool) = turn.tools.get(&call.name) else {
-        let hint = turn.tools.nearest_name(&call.name);
-        let hint = hint
-            .map(|n| format!(". Did you mean {n:?}?"))
-            .unwrap_or_default();
-        let text = format!("Tool {} not found{hint}", call.name);
+        let text = turn.tools.not_found(&call.name);
         return Err(Rejection::new(RejectReason::UnknownTool, text));
     };
     let args = match &call.arguments {

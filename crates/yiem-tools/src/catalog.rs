@@ -24,10 +24,10 @@ pub use notice::CatalogNotice;
 use crate::builtin::{LIST_TOOLS, SEARCH_TOOLS};
 use crate::registered::{RegisteredTool, SourceId};
 use crate::registry::{
-    ChangedDefinition, CompiledTools, QuarantinedTool, RegisterError, ToolRegistry, ToolSnapshot,
-    changed,
+    ChangedDefinition, CompiledTools, QuarantinedTool, RegisterError, ToolRegistry, changed,
 };
 use crate::search::{SearchHit, SearchIndex};
+use crate::snapshot::{Beyond, ToolSnapshot};
 
 /// When a model is offered the tools of sources (T-5). One's own tools are always offered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -553,8 +553,14 @@ impl Shared {
                 state.sticky.insert(name);
             }
         }
+        let quarantined = state.registry.quarantined();
         let offered = all.iter().filter(|t| state.offers(t)).cloned();
-        let snapshot = ToolSnapshot::new(offered, generation);
+        let beyond = Beyond {
+            all: Some(all.clone()),
+            quarantined,
+            more: find,
+        };
+        let snapshot = ToolSnapshot::within(offered, generation, beyond);
         state.snapshot = Some(snapshot.clone());
         snapshot
     }

@@ -21,6 +21,7 @@ mod registered;
 mod registry;
 mod schema;
 mod search;
+mod snapshot;
 mod validate;
 mod wrap;
 
@@ -35,11 +36,10 @@ pub use limit::{
 };
 pub use name::{ClashPolicy, MAX_NAME_CHARS};
 pub use registered::{CallPermit, RegisteredTool, SourceId};
-pub use registry::{
-    ChangedDefinition, QuarantinedTool, RegisterError, SourceChange, ToolRegistry, ToolSnapshot,
-};
+pub use registry::{ChangedDefinition, QuarantinedTool, RegisterError, SourceChange, ToolRegistry};
 pub use schema::{InputSchema, SchemaError, SchemaLimits};
 pub use search::{SearchHit, SearchIndex};
+pub use snapshot::ToolSnapshot;
 pub use validate::{
     ArgsValidator, Problem, ValidationError, ValidationErrorKind, validate_required_args,
 };

@@ -13,6 +13,7 @@ use yiem_core::{LoadedTools, RejectedTool, Tool, ToolDefinition};
 use crate::name::{self, ClashPolicy, MAX_NAME_CHARS};
 use crate::registered::{RegisteredTool, SourceId};
 use crate::schema::{SchemaError, SchemaLimits};
+use crate::snapshot::ToolSnapshot;
 
 /// The tools that there are: in the order in which they came, found by name in O(1), each with
 /// its source (T-3).
@@ -516,84 +517,4 @@ pub(crate) fn changed(before: &Arc<ToolDefinition>, after: &Arc<ToolDefinition>)
         && (before.description != after.description
             || before.input_schema != after.input_schema
             || before.output_schema != after.output_schema)
-}
-
-/// The tools at one moment: immutable, cloned in O(1), looked up in O(1), in order (T-3).
-#[derive(Clone, Debug, Default)]
-pub struct ToolSnapshot(Arc<SnapshotInner>);
-
-#[derive(Debug)]
-struct SnapshotInner {
-    tools: IndexMap<Arc<str>, Arc<RegisteredTool>>,
-    definitions: Arc<[Arc<ToolDefinition>]>,
-    generation: u64,
-}
-
-impl Default for SnapshotInner {
-    fn default() -> Self {
-        Self {
-            tools: IndexMap::new(),
-            definitions: Vec::new().into(),
-            generation: 0,
-        }
-    }
-}
-
-impl ToolSnapshot {
-    pub(crate) fn new(
-        tools: impl IntoIterator<Item = Arc<RegisteredTool>>,
-        generation: u64,
-    ) -> Self {
-        let tools: IndexMap<Arc<str>, Arc<RegisteredTool>> = tools
-            .into_iter()
-            .map(|tool| (tool.name().into(), tool))
-            .collect();
-        let definitions = tools.values().map(|t| Arc::clone(t.definition())).collect();
-        Self(Arc::new(SnapshotInner {
-            tools,
-            definitions,
-            generation,
-        }))
-    }
-
-    /// A tool by the name that it is offered by.
-    #[must_use]
-    pub fn get(&self, name: &str) -> Option<&Arc<RegisteredTool>> {
-        self.0.tools.get(name)
-    }
-
-    /// What the model is told of the tools, in order; shared.
-    #[must_use]
-    pub fn definitions(&self) -> Arc<[Arc<ToolDefinition>]> {
-        Arc::clone(&self.0.definitions)
-    }
-
-    /// The tools, in order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<RegisteredTool>> {
-        self.0.tools.values()
-    }
-
-    /// How many tools there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.0.tools.len()
-    }
-
-    /// Whether there is none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.tools.is_empty()
-    }
-
-    /// The generation of the registry or catalog that this is of.
-    #[must_use]
-    pub fn generation(&self) -> u64 {
-        self.0.generation
-    }
-
-    /// The name nearest to one that is unknown, for the model that misspelt it.
-    #[must_use]
-    pub fn nearest_name(&self, name: &str) -> Option<&str> {
-        crate::validate::nearest::nearest(name, self.0.tools.keys().map(|k| &**k))
-    }
 }

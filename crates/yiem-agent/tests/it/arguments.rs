@@ -1,8 +1,14 @@
 //! What a model gives as arguments, and what becomes of the call (T-4, O-4, R-2).
 
-use expect_test::expect;
+use std::sync::Arc;
 
-use crate::check_calls;
+use expect_test::expect;
+use serde_json::json;
+use yiem_agent::{Agent, PrepareNextTurn};
+use yiem_core::{CancelToken, LoadedTools, SourceError, ToolSource, async_trait};
+use yiem_test::{PausedEnv, Reply, ScriptedModel, tool};
+
+use crate::{check_calls, within};
 
 #[test]
 fn v07_missing_two() {
@@ -135,5 +141,80 @@ user: hi
             history u a t! a
             model asked 2 times
         "#]],
+    );
+}
+
+/// A source with one tool, `getWeather`.
+struct Weather;
+
+#[async_trait]
+impl ToolSource for Weather {
+    fn name(&self) -> &str {
+        "server"
+    }
+    fn generation(&self) -> u64 {
+        1
+    }
+    async fn load(&self, _: &CancelToken) -> Result<LoadedTools, SourceError> {
+        let tool = tool::echo().define(|d| d.name = "getWeather".to_owned());
+        Ok(LoadedTools {
+            generation: 1,
+            tools: vec![Arc::new(tool)],
+            ..LoadedTools::default()
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_is_not_offered_yet_is_had_by_a_model_that_does_what_it_is_told() {
+    let model = ScriptedModel::new([
+        Reply::call("getWeather", json!({ "value": "Tokyo" })),
+        Reply::call("listTools", json!({})),
+        Reply::call("getWeather", json!({ "value": "Tokyo" })),
+        Reply::say("done"),
+    ]);
+    let agent = Agent::builder(model)
+        .env(PausedEnv::shared())
+        .source(Weather)
+        .build()
+        .unwrap();
+    let outcome = within(agent.prompt("hi")).await.unwrap();
+    let results: Vec<_> = (outcome.transcript.iter())
+        .filter_map(|m| m.as_tool_result().map(|r| (r.is_error, r.text())))
+        .collect();
+    let (refused, text) = &results[0];
+    assert!(*refused);
+    assert_eq!(
+        text.as_str(),
+        "Tool getWeather not found. Not all tools are offered yet: call listTools to see the others."
+    );
+    assert!(!results[1].0 && !results[2].0);
+    assert_eq!(results[2].1, "Tokyo");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_a_hook_withholds_is_proposed_to_nobody() {
+    let model = ScriptedModel::new([
+        Reply::call("echo", json!({ "value": "x" })),
+        Reply::call("echo", json!({ "value": "x" })).and_call("ecko", json!({})),
+        Reply::say("done"),
+    ]);
+    let agent = Agent::builder(model)
+        .env(PausedEnv::shared())
+        .tool(tool::echo())
+        .tool(tool::never("other"))
+        .prepare_next_turn(|_| async { Ok(PrepareNextTurn::keep().tools(["other"])) })
+        .build()
+        .unwrap();
+    let outcome = within(agent.prompt("hi")).await.unwrap();
+    let results: Vec<_> = (outcome.transcript.iter())
+        .filter_map(|m| m.as_tool_result().map(|r| r.text().to_string()))
+        .collect();
+    assert_eq!(
+        results[1..],
+        [
+            "Tool echo not found. It exists but cannot be used in this turn.",
+            "Tool ecko not found",
+        ]
     );
 }

@@ -13,8 +13,8 @@ use yiem_core::{
 use super::{line, one_line};
 use crate::catalog::{Shared, SourceState, ToolCatalog};
 use crate::registered::SourceId;
-use crate::registry::ToolSnapshot;
 use crate::schema::InputSchema;
+use crate::snapshot::ToolSnapshot;
 
 /// The name of [`ListTools`].
 pub const LIST_TOOLS: &str = "listTools";

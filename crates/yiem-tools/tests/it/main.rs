@@ -6,6 +6,7 @@ mod functions;
 mod hostile;
 mod kit;
 mod macro_tools;
+mod not_found;
 mod properties;
 mod registry;
 mod search;
