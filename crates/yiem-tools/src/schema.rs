@@ -175,7 +175,8 @@ impl InputSchema {
     ///
     /// What servers get wrong without doubt is put right and told in [`InputSchema::warnings`]:
     /// `true` and a missing `type` mean any object, keywords that are `null` count as absent,
-    /// tuples and limits of older drafts are read as such. Drafts 4, 6, 7, 2019-09 and 2020-12
+    /// tuples and limits as older drafts write them are rewritten where no `$schema` says that
+    /// they are meant so. Drafts 4, 6, 7, 2019-09 and 2020-12
     /// are known, 2020-12 holds without a `$schema`.
     ///
     /// # Errors
@@ -199,18 +200,18 @@ impl InputSchema {
         if let Some(held) = alike::held(&likeness) {
             return Ok(Self(held));
         }
-        let (schema, mut warnings) = match arguments {
+        let (schema, warnings) = match arguments {
             true => normal::arguments(schema)?,
             false => normal::any(schema)?,
         };
-        let built = Self::build(schema, &mut warnings, limits)?;
+        let built = Self::build(schema, warnings, limits)?;
         alike::remember(likeness, &built.0);
         Ok(built)
     }
 
     fn build(
         schema: Value,
-        warnings: &mut Vec<String>,
+        warnings: Vec<String>,
         limits: &SchemaLimits,
     ) -> Result<Self, SchemaError> {
         let outline = Outline::new(&schema, limits)?;
@@ -220,17 +221,13 @@ impl InputSchema {
         #[cfg(feature = "schema")]
         let validator = match plain {
             Some(_) => OnceLock::new(),
-            None => OnceLock::from(Some(compiled::compile(
-                &schema,
-                outline.patterns(),
-                warnings,
-            )?)),
+            None => OnceLock::from(Some(compiled::compile(&schema, outline.patterns())?)),
         };
         let mut inner = Inner {
             required: required_names(&schema),
             schema,
             outline,
-            warnings: std::mem::take(warnings),
+            warnings,
             bad_defaults: Vec::new(),
             max_steps: limits.max_steps,
             #[cfg(feature = "schema")]
@@ -314,9 +311,7 @@ impl Inner {
     #[cfg(feature = "schema")]
     fn validator(&self) -> Option<&jsonschema::Validator> {
         self.validator
-            .get_or_init(|| {
-                compiled::compile(&self.schema, self.outline.patterns(), &mut Vec::new()).ok()
-            })
+            .get_or_init(|| compiled::compile(&self.schema, self.outline.patterns()).ok())
             .as_ref()
     }
 

@@ -15,43 +15,22 @@ const SMALL_PATTERN_SIZE: usize = 256 * 1024;
 /// How many patterns are few.
 const FEW: usize = 20;
 
-/// Compiles a schema: no network, no files, patterns bounded.
-pub(super) fn compile(
-    schema: &Value,
-    patterns: usize,
-    warnings: &mut Vec<String>,
-) -> Result<Validator, SchemaError> {
-    let Some(dialect) = schema.get("$schema") else {
-        return without_dialect(schema, patterns, warnings);
-    };
-    let draft = dialect
-        .as_str()
-        .and_then(draft_of)
-        .ok_or_else(|| SchemaError::Dialect {
-            dialect: crate::validate::problem::cut(dialect.as_str().unwrap_or("?"), 100),
-        })?;
-    build(schema, draft, patterns).map_err(invalid)
-}
-
-/// 2020-12 holds; where only an older draft makes sense of the schema, that one.
-fn without_dialect(
-    schema: &Value,
-    patterns: usize,
-    warnings: &mut Vec<String>,
-) -> Result<Validator, SchemaError> {
-    let first = match build(schema, Draft::Draft202012, patterns) {
-        Ok(validator) => return Ok(validator),
-        Err(error) => error,
-    };
-    for (draft, name) in [(Draft::Draft7, "draft 7"), (Draft::Draft4, "draft 4")] {
-        if let Ok(validator) = build(schema, draft, patterns) {
-            warnings.push(format!(
-                "the schema names no dialect and is only valid as {name}; it is read as that"
-            ));
-            return Ok(validator);
+/// Compiles a schema: no network, no files, patterns bounded. Without a dialect 2020-12 holds:
+/// what older drafts write has been rewritten, and what is wrong is not passed over because some
+/// older draft does not know the keyword.
+pub(super) fn compile(schema: &Value, patterns: usize) -> Result<Validator, SchemaError> {
+    let draft = match schema.get("$schema") {
+        None => Draft::Draft202012,
+        Some(dialect) => {
+            dialect
+                .as_str()
+                .and_then(draft_of)
+                .ok_or_else(|| SchemaError::Dialect {
+                    dialect: crate::validate::problem::cut(dialect.as_str().unwrap_or("?"), 100),
+                })?
         }
-    }
-    Err(invalid(first))
+    };
+    build(schema, draft, patterns).map_err(invalid)
 }
 
 fn build(

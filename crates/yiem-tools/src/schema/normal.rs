@@ -46,7 +46,10 @@ pub(super) fn any(schema: &Value) -> Result<(Value, Vec<String>), SchemaError> {
         Value::Bool(_) => Ok((schema.clone(), Vec::new())),
         Value::Object(_) => {
             let mut schema = schema.clone();
-            let mut mended = Mended::default();
+            let mut mended = Mended {
+                any_draft: schema.get("$schema").is_none(),
+                ..Mended::default()
+            };
             mended.mend(&mut schema);
             Ok((schema, mended.warnings()))
         }
@@ -96,6 +99,10 @@ struct Mended {
     flagged: BTreeSet<String>,
     /// Whether something was of the type `any`.
     any: bool,
+    /// Whether the schema names no dialect, so that what older drafts write is rewritten.
+    any_draft: bool,
+    /// Older drafts' keywords that were rewritten.
+    older: BTreeSet<&'static str>,
 }
 
 impl Mended {
@@ -116,6 +123,10 @@ impl Mended {
             map.shift_remove("type");
             self.any = true;
         }
+        if self.any_draft {
+            self.mend_limits(map);
+            self.mend_tuple(map);
+        }
         for (key, value) in map.iter_mut() {
             if SCHEMAS.contains(&key.as_str()) {
                 match value {
@@ -135,6 +146,42 @@ impl Mended {
             }
         }
         self.mend_required(map);
+    }
+
+    /// Draft 4's `minimum: 0, exclusiveMinimum: true` is `exclusiveMinimum: 0` today.
+    fn mend_limits(&mut self, map: &mut Map<String, Value>) {
+        for (exclusive, limit) in [
+            ("exclusiveMinimum", "minimum"),
+            ("exclusiveMaximum", "maximum"),
+        ] {
+            match map.get(exclusive) {
+                Some(Value::Bool(false)) => {
+                    map.shift_remove(exclusive);
+                }
+                Some(Value::Bool(true)) if map.get(limit).is_some_and(Value::is_number) => {
+                    let bound = map.shift_remove(limit).unwrap_or_default();
+                    map.insert(exclusive.to_owned(), bound);
+                }
+                _ => continue,
+            }
+            self.older.insert(exclusive);
+        }
+    }
+
+    /// A list as `items` (up to draft 2019-09) is `prefixItems` today, and what was
+    /// `additionalItems` is `items`.
+    fn mend_tuple(&mut self, map: &mut Map<String, Value>) {
+        if !map.get("items").is_some_and(Value::is_array) || map.contains_key("prefixItems") {
+            return;
+        }
+        let tuple = map.shift_remove("items").unwrap_or_default();
+        if tuple.as_array().is_some_and(|items| !items.is_empty()) {
+            map.insert("prefixItems".to_owned(), tuple);
+        }
+        if let Some(rest) = map.shift_remove("additionalItems") {
+            map.insert("items".to_owned(), rest);
+        }
+        self.older.insert("items");
     }
 
     /// Names listed once; draft 3's `required: true` of a property is a name in the list.
@@ -209,6 +256,13 @@ impl Mended {
             warnings.push(format!(
                 "the properties {} say themselves whether they are required; it is read as the list beside them",
                 listed(self.flagged)
+            ));
+        }
+        if !self.older.is_empty() {
+            let older: Vec<&str> = self.older.into_iter().collect();
+            warnings.push(format!(
+                "the schema names no dialect and writes {} as older drafts do; it is read as meant there",
+                older.join(", ")
             ));
         }
         if self.any {

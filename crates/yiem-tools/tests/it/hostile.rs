@@ -116,6 +116,70 @@ async fn older_ways_to_say_required_are_understood() {
     assert_eq!(refused.1, "Missing required arguments: c, a");
 }
 
+#[tokio::test]
+async fn what_older_drafts_write_means_the_same_without_a_dialect() {
+    let schema = json!({ "type": "object", "properties": {
+        "age": { "type": "integer", "minimum": 0, "exclusiveMinimum": true,
+                 "maximum": 9, "exclusiveMaximum": false },
+        "kind": { "const": "a" },
+        "pair": { "type": "array", "items": [{ "type": "string" }, { "type": "integer" }],
+                  "additionalItems": false },
+        "open": { "type": "array", "items": [] } } });
+    let (mut registry, reason) = offered(&schema);
+    assert_eq!(reason, None);
+    let snapshot = registry.snapshot();
+    let tool = snapshot.get("odd").unwrap();
+    assert_eq!(tool.warnings().len(), 1, "{:?}", tool.warnings());
+    assert!(tool.warnings()[0].contains("exclusiveMaximum, exclusiveMinimum, items"));
+    for good in [
+        json!({ "age": 1, "kind": "a", "pair": ["x", 1], "open": [1, "x"] }),
+        json!({ "age": 9, "pair": ["x"] }),
+    ] {
+        let accepted = accept(&mut registry, good.clone()).await.unwrap();
+        assert_eq!(accepted, good);
+    }
+    for (bad, at) in [
+        (json!({ "age": 0 }), "age"),
+        (json!({ "age": 10 }), "age"),
+        (json!({ "kind": "b" }), "kind"),
+        (json!({ "pair": ["x", "y"] }), "pair"),
+        (json!({ "pair": ["x", 1, 2] }), "pair"),
+    ] {
+        let (kind, text) = accept(&mut registry, bad.clone()).await.unwrap_err();
+        assert_eq!(kind, ValidationErrorKind::Schema, "{bad}");
+        assert!(text.contains(at), "{bad}: {text}");
+    }
+}
+
+#[test]
+fn a_keyword_that_is_wrong_is_not_excused_by_a_draft_that_does_not_know_it() {
+    for (keyword, value) in [
+        ("contains", json!(1)),
+        ("const", Value::Null),
+        ("propertyNames", json!("x")),
+        ("if", json!(7)),
+        ("exclusiveMinimum", json!(true)),
+        ("exclusiveMaximum", json!("3")),
+        ("prefixItems", json!({})),
+        ("dependentRequired", json!([])),
+    ] {
+        let mut property = json!({ "type": "array" });
+        property[keyword] = value.clone();
+        let (_, reason) = offered(&json!({ "type": "object", "properties": { "a": property } }));
+        match keyword {
+            // `null` is a value that can be asked for.
+            "const" => assert_eq!(reason, None),
+            _ => {
+                let reason = reason.unwrap_or_else(|| panic!("{keyword}: {value} is left out"));
+                assert!(
+                    reason.contains(&format!("/properties/a/{keyword}")),
+                    "{reason}"
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn bad_schemas_are_left_out_alone_with_the_reason() {
     let deep = (0..200).fold(
