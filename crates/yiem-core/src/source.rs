@@ -47,6 +47,13 @@ pub trait ToolSource: Send + Sync + 'static {
         false
     }
 
+    /// Whether a model can add tools to it, as `writeTool` does to a tools folder: the model is
+    /// then offered `listTools` from the first turn, to look which names are taken (T
+    /// "listTools").
+    fn grows(&self) -> bool {
+        false
+    }
+
     /// Lets go of what it holds (connections, processes), politely. Dropping it does the same
     /// without the politeness. Calls after this may fail.
     async fn close(&self) {}
@@ -72,6 +79,9 @@ impl<S: ToolSource + ?Sized> ToolSource for Arc<S> {
     }
     fn own(&self) -> bool {
         (**self).own()
+    }
+    fn grows(&self) -> bool {
+        (**self).grows()
     }
     async fn close(&self) {
         (**self).close().await;

@@ -3,11 +3,15 @@
 //! Knows: files, links, and how a file comes to be whole or not at all. Does not know: scripts.
 //! Everything here blocks; [`aside`] does it where that harms nobody.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use tempfile::Builder;
+mod handle;
+
+use handle::Handle;
 
 /// Does blocking work on a thread of its own. The thread ends with the work, also when nobody
 /// waits for it any more.
@@ -37,6 +41,7 @@ pub(crate) struct Found {
 /// and do not begin with a dot.
 pub(crate) fn read(dir: &Path, most_bytes: usize) -> io::Result<Vec<Found>> {
     let mut found = Vec::new();
+    let folder = Handle::open(dir, true)?;
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
         let path = entry.path();
@@ -52,7 +57,7 @@ pub(crate) fn read(dir: &Path, most_bytes: usize) -> io::Result<Vec<Found>> {
             Ok(kind) if kind.is_symlink() => {
                 Err("it is a symbolic link, which is not followed".to_owned())
             }
-            Ok(kind) if kind.is_file() => read_text(&path, most_bytes),
+            Ok(kind) if kind.is_file() => read_text(&folder, &entry.file_name(), most_bytes),
             Ok(_) => Err("it is not a regular file".to_owned()),
             Err(e) => Err(format!("it could not be looked at: {e}")),
         };
@@ -62,8 +67,17 @@ pub(crate) fn read(dir: &Path, most_bytes: usize) -> io::Result<Vec<Found>> {
     Ok(found)
 }
 
-fn read_text(path: &Path, most_bytes: usize) -> Result<String, String> {
-    let file = File::open(path).map_err(|e| format!("it could not be opened: {e}"))?;
+/// The text of a file. What was looked at before may be another now: what counts is what is open.
+fn read_text(folder: &Handle, name: &OsStr, most_bytes: usize) -> Result<String, String> {
+    let file = folder
+        .open_file(name)
+        .map_err(|e| format!("it could not be opened: {e}"))?;
+    let kind = file
+        .metadata()
+        .map_err(|e| format!("it could not be looked at: {e}"))?;
+    if !kind.is_file() {
+        return Err("it is not a regular file".to_owned());
+    }
     let mut bytes = Vec::new();
     // One byte more tells that there is more.
     let most = u64::try_from(most_bytes)
@@ -111,7 +125,7 @@ pub(crate) fn put(
     dir: &Path,
     file: &str,
     overwrite: bool,
-    write: impl FnOnce(&mut File) -> io::Result<()>,
+    write: impl FnOnce(&mut &File) -> io::Result<()>,
 ) -> Result<PathBuf, PutError> {
     match fs::symlink_metadata(dir) {
         Ok(kind) if kind.is_symlink() => return Err(PutError::Link(dir.to_owned())),
@@ -119,6 +133,8 @@ pub(crate) fn put(
         Err(e) if e.kind() == io::ErrorKind::NotFound => fs::create_dir_all(dir)?,
         Err(e) => return Err(e.into()),
     }
+    // From here on the folder is this one, whatever becomes of its name.
+    let folder = Handle::open(dir, false)?;
     let target = dir.join(file);
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
@@ -138,33 +154,77 @@ pub(crate) fn put(
             return Err(PutError::Exists(there));
         }
     }
-    let mut builder = Builder::new();
-    builder.prefix(".writing-").suffix(".tmp");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // What the user's umask leaves of this; a temporary file's own default is for its owner.
-        builder.permissions(fs::Permissions::from_mode(0o666));
-    }
-    let mut temporary = builder.tempfile_in(dir)?;
-    write(temporary.as_file_mut())?;
-    temporary.as_file_mut().flush()?;
-    temporary.as_file().sync_all()?;
-    let kept = if overwrite {
-        temporary.persist(&target)
-    } else {
-        temporary.persist_noclobber(&target)
-    };
-    match kept {
-        Ok(_) => {}
-        Err(e) if e.error.kind() == io::ErrorKind::AlreadyExists => {
+    let draft = Draft::new(&folder)?;
+    let mut open = &draft.file;
+    write(&mut open)?;
+    open.flush()?;
+    open.sync_all()?;
+    match draft.keep_as(file, overwrite) {
+        Ok(()) => {}
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
             return Err(PutError::Exists(file.to_owned()));
         }
-        Err(e) => return Err(e.error.into()),
+        Err(e) => return Err(e.into()),
     }
-    #[cfg(unix)]
-    File::open(dir)?.sync_all()?;
+    folder.sync()?;
     Ok(target)
+}
+
+/// A file that is being written, and gone unless it is kept.
+struct Draft<'f> {
+    folder: &'f Handle,
+    name: String,
+    file: File,
+    kept: bool,
+}
+
+impl<'f> Draft<'f> {
+    /// How many names are tried that others may have left behind.
+    const TRIES: usize = 1_000;
+
+    fn new(folder: &'f Handle) -> io::Result<Self> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let process = std::process::id();
+        for _ in 0..Self::TRIES {
+            let name = format!(
+                ".writing-{process}-{}.tmp",
+                NEXT.fetch_add(1, Ordering::Relaxed)
+            );
+            match folder.create(&name) {
+                Ok(file) => {
+                    return Ok(Self {
+                        folder,
+                        name,
+                        file,
+                        kept: false,
+                    });
+                }
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Err(io::Error::other(
+            "the folder is full of files that begin with .writing-; remove them",
+        ))
+    }
+
+    fn keep_as(mut self, name: &str, overwrite: bool) -> io::Result<()> {
+        match overwrite {
+            true => self.folder.replace(&self.name, name)?,
+            false => self.folder.rename_new(&self.name, name)?,
+        }
+        self.kept = true;
+        Ok(())
+    }
+}
+
+impl Drop for Draft<'_> {
+    fn drop(&mut self) {
+        if !self.kept {
+            // What cannot be removed is passed over by whoever reads the folder.
+            let _ = self.folder.remove(&self.name);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -191,6 +191,10 @@ impl ToolSource for ScriptTools {
     fn own(&self) -> bool {
         true
     }
+
+    fn grows(&self) -> bool {
+        self.writes
+    }
 }
 
 #[cfg(test)]

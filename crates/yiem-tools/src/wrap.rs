@@ -59,6 +59,9 @@ impl<S: ToolSource> ToolSource for WrappedSource<S> {
     fn own(&self) -> bool {
         self.source.own()
     }
+    fn grows(&self) -> bool {
+        self.source.grows()
+    }
     async fn close(&self) {
         self.source.close().await;
     }

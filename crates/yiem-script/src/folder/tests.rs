@@ -128,6 +128,103 @@ fn links_are_neither_written_through_nor_read() {
 
 #[cfg(unix)]
 #[test]
+fn a_folder_that_is_held_open_stays_that_folder_when_its_name_is_swapped() {
+    use std::os::unix::fs::symlink;
+    let root = tempfile::tempdir().unwrap();
+    let (dir, moved) = (root.path().join("tools"), root.path().join("moved"));
+    let outside = root.path().join("outside");
+    fs::create_dir(&dir).unwrap();
+    fs::create_dir(&outside).unwrap();
+    fs::write(outside.join("a.js"), "secret").unwrap();
+    let held = Handle::open(&dir, false).unwrap();
+    let draft = Draft::new(&held).unwrap();
+    (&draft.file).write_all(b"mine").unwrap();
+    fs::rename(&dir, &moved).unwrap();
+    symlink(&outside, &dir).unwrap();
+    draft.keep_as("b.js", false).unwrap();
+    let second = Draft::new(&held).unwrap();
+    second.keep_as("b.js", true).unwrap();
+    drop(Draft::new(&held).unwrap());
+    assert_eq!(names(&moved), ["b.js"]);
+    assert_eq!(names(&outside), ["a.js"]);
+    assert!(held.open_file("a.js".as_ref()).is_err());
+    assert!(Handle::open(&dir, false).is_err(), "it is a link now");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_swapped_for_a_link_or_a_pipe_after_it_was_looked_at_is_not_read() {
+    use std::os::unix::fs::symlink;
+    let dir = tempfile::tempdir().unwrap();
+    let outside = tempfile::NamedTempFile::new().unwrap();
+    symlink(outside.path(), dir.path().join("link.js")).unwrap();
+    let pipe = dir.path().join("pipe.js");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    fs::create_dir(dir.path().join("folder.js")).unwrap();
+    let folder = Handle::open(dir.path(), true).unwrap();
+    // As if each had been a file when the folder was listed.
+    for name in ["link.js", "pipe.js", "folder.js"] {
+        let read = read_text(&folder, name.as_ref(), 1000);
+        assert!(read.is_err(), "{name}: {read:?}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_that_is_swapped_all_the_time_never_leads_outside() {
+    use std::os::unix::fs::symlink;
+    use std::sync::atomic::AtomicBool;
+    let dir = tempfile::tempdir().unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    let secret = outside.path().join("secret");
+    fs::write(&secret, "secret").unwrap();
+    let (file, link) = (dir.path().join("a.js"), dir.path().join("l"));
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let next = dir.path().join("n");
+            while !done.load(Ordering::Relaxed) {
+                fs::write(&next, "plain").unwrap();
+                fs::rename(&next, &file).unwrap();
+                symlink(&secret, &link).unwrap();
+                fs::rename(&link, &file).unwrap();
+            }
+        });
+        for round in 0..500 {
+            for found in read(dir.path(), 1000).unwrap() {
+                assert_ne!(found.text.as_deref(), Ok("secret"));
+            }
+            let text = format!("mine {round}");
+            let _ = put(dir.path(), "a.js", round % 2 == 0, |f| {
+                f.write_all(text.as_bytes())
+            });
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(fs::read_to_string(&secret).unwrap(), "secret");
+    assert_eq!(names(outside.path()), ["secret"]);
+    let left = names(dir.path());
+    assert!(
+        left.iter().all(|name| !name.starts_with(".writing-")),
+        "{left:?}"
+    );
+}
+
+#[test]
+fn drafts_that_others_left_behind_stand_in_nobodys_way() {
+    let dir = tempfile::tempdir().unwrap();
+    let process = std::process::id();
+    for number in 0..400 {
+        let name = format!(".writing-{process}-{number}.tmp");
+        fs::write(dir.path().join(name), "half").unwrap();
+    }
+    put(dir.path(), "a.js", false, |f| f.write_all(b"whole")).unwrap();
+    assert_eq!(read(dir.path(), 1000).unwrap().len(), 1);
+}
+
+#[cfg(unix)]
+#[test]
 fn what_is_no_file_is_not_opened() {
     let dir = tempfile::tempdir().unwrap();
     let socket = std::os::unix::net::UnixListener::bind(dir.path().join("s.js")).unwrap();

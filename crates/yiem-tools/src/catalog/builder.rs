@@ -94,7 +94,8 @@ impl CatalogBuilder {
     }
 
     /// Sets which tools for finding tools are offered. By default `listTools` while sources have
-    /// tools that are not offered yet; once this is set, always.
+    /// tools that are not offered yet, and always where the model can write tools; once this is
+    /// set, always.
     #[must_use]
     pub fn finder(mut self, finder: Finder) -> Self {
         self.finder = Some(finder);
@@ -177,7 +178,8 @@ impl CatalogBuilder {
         let list = finder != Finder::Search;
         let search = finder != Finder::List;
         let servers = statuses.iter().any(|s| !s.own);
-        let wanted = self.finder.is_some() || servers;
+        let grows = slots.iter().any(|s| s.source.grows());
+        let wanted = self.finder.is_some() || servers || grows;
         let mut clash = None;
         let catalog = Arc::new_cyclic(|weak| {
             let mut sticky = HashSet::new();
@@ -194,7 +196,7 @@ impl CatalogBuilder {
                     if let Err(error) = registry.register_shared(tool, SourceId::Builtin) {
                         clash = Some(error);
                     }
-                    if self.finder.is_some() {
+                    if self.finder.is_some() || grows {
                         sticky.insert(name);
                     }
                 }
