@@ -10,6 +10,7 @@ mod inbox;
 mod listen;
 mod listing;
 mod offers;
+mod questions;
 #[cfg(feature = "gateway")]
 pub(crate) mod relay;
 mod request;
@@ -78,6 +79,7 @@ pub(crate) struct Shared {
     sessions: Sessions,
     listings: Listings,
     in_flight: request::InFlight,
+    questions: questions::Questions,
     next_id: AtomicI64,
     /// Counts the changes of the tool list that are known of.
     generation: watch::Sender<u64>,
@@ -104,6 +106,9 @@ pub enum McpEvent {
     ResourcesChanged,
     /// The server says that a resource changed which was subscribed to, its parameters as they came.
     ResourceUpdated(serde_json::Value),
+    /// A person has done what an address was for that the server had asked them to visit, its parameters as they
+    /// came (`elicitationId`).
+    ElicitationComplete(serde_json::Value),
     /// A log line of the server, its parameters as they came.
     Log(serde_json::Value),
     /// The definition of a known tool is another than before (M-8).
@@ -134,6 +139,7 @@ impl McpClient {
             sessions: Sessions::default(),
             listings: Listings::default(),
             in_flight: request::InFlight::default(),
+            questions: questions::Questions::default(),
             next_id: AtomicI64::new(1),
             generation: watch::Sender::new(0),
             events: broadcast::Sender::new(EVENTS_KEPT),
@@ -237,6 +243,7 @@ impl Shared {
     }
 
     fn session_ended(&self, session: &Session, reason: &McpError) {
+        self.questions.connection_gone(session.number);
         if self.sessions.end(session.number, self.env.elapsed()) {
             tracing::warn!(server = %self.name, %reason, "an MCP connection is gone");
             self.tell(McpEvent::Lost(reason.to_string()));

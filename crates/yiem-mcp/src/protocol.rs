@@ -67,6 +67,8 @@ pub mod method {
     pub const SAMPLING: &str = "sampling/createMessage";
     /// A server asks a person.
     pub const ELICITATION: &str = "elicitation/create";
+    /// A person has done what a server's address was for.
+    pub const ELICITATION_COMPLETE: &str = "notifications/elicitation/complete";
 }
 
 /// Keys of `_meta` that the modern revision owns.

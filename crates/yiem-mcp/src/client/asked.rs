@@ -13,6 +13,8 @@ use std::sync::{Arc, Weak};
 /// When: a server asks in the course of a call, or, with the legacy dialect, at any time.
 /// May answer: accept with values, decline, cancel.
 /// If it never answers: the call that it belongs to ends by its own deadline.
+/// If the server takes the question back, or the call that it belongs to ends, or the connection: the future is
+/// dropped. Take whatever is shown away then.
 #[async_trait]
 pub trait Elicit: Send + Sync {
     /// Puts the question to a person.
@@ -155,6 +157,17 @@ pub(super) async fn answer(
             format!("Method not found: {other}"),
         )),
     }
+}
+
+/// What a server is told whose question nobody answers any more, since what it was for has ended.
+pub(super) fn too_late(name: &str) -> Result<Value, JsonRpcError> {
+    if name == method::ELICITATION {
+        return Ok(write_answer(ElicitationAnswer::Cancel, None));
+    }
+    Err(JsonRpcError::new(
+        crate::jsonrpc::INTERNAL_ERROR,
+        "the request in whose course this was asked has ended",
+    ))
 }
 
 fn read_question(server: Arc<str>, params: &Value) -> Result<Elicitation, JsonRpcError> {

@@ -3,7 +3,7 @@
 use super::request::{Course, Written};
 use super::session::Session;
 use super::{McpClient, Shared};
-use crate::error::McpError;
+use crate::error::{McpError, McpErrorKind};
 use crate::protocol::{CallResult, ResultKind, code, method, result_kind, values_for_headers};
 use crate::responder::AskCaller;
 use serde_json::{Map, Value};
@@ -164,8 +164,18 @@ impl Shared {
                             self.tools_changed();
                             self.tool_listing(&options.cancel).await?;
                         }
-                        Some(refusal)
-                            if refusal.code == code::URL_WANTED && self.visit(refusal).await => {}
+                        Some(refusal) if refusal.code == code::URL_WANTED => {
+                            let cap = options.hard_cap.unwrap_or(self.config.timeouts.hard_cap);
+                            let visited = tokio::select! {
+                                visited = options.cancel.run_until_cancelled(self.visit(refusal)) => {
+                                    visited.ok_or_else(|| McpError::cancelled().at(&self.name))?
+                                }
+                                () = self.env.sleep(cap) => return Err(self.took_too_long(cap)),
+                            };
+                            if !visited {
+                                return Err(error.doing(doing()));
+                            }
+                        }
                         _ => return Err(error.doing(doing())),
                     }
                 }
@@ -187,7 +197,7 @@ impl Shared {
             .timeout
             .or(timeouts.call)
             .unwrap_or_else(|| self.transport.profile().call_timeout);
-        let course = Course {
+        let mut course = Course {
             timeout,
             hard_cap: options.hard_cap.unwrap_or(timeouts.hard_cap).max(timeout),
             cancel: options.cancel.clone(),
@@ -196,6 +206,8 @@ impl Shared {
             session_id: options.session_id.clone(),
             trace: Arc::clone(&options.trace),
         };
+        let hard_cap = course.hard_cap;
+        let end = self.env.elapsed().saturating_add(hard_cap);
         let mut extra = Map::new();
         for _ in 0..=self.config.max_rounds {
             let write = |session: &Session| {
@@ -224,11 +236,22 @@ impl Shared {
                     .at(&self.name));
                 }
                 ResultKind::InputRequired => {
-                    extra = course
+                    // The hard cap is for all rounds, and for those who are asked between them.
+                    let left = end.saturating_sub(self.env.elapsed());
+                    let gathered = course
                         .cancel
-                        .run_until_cancelled(self.gather_input(&result, None))
-                        .await
-                        .ok_or_else(|| McpError::cancelled().at(&self.name))??;
+                        .run_until_cancelled(self.gather_input(&result, None));
+                    extra = tokio::select! {
+                        gathered = gathered => {
+                            gathered.ok_or_else(|| McpError::cancelled().at(&self.name))??
+                        }
+                        () = self.env.sleep(left) => return Err(self.took_too_long(hard_cap)),
+                    };
+                    course.hard_cap = end.saturating_sub(self.env.elapsed());
+                    if course.hard_cap.is_zero() {
+                        return Err(self.took_too_long(hard_cap));
+                    }
+                    course.timeout = timeout.min(course.hard_cap);
                 }
             }
         }
@@ -237,6 +260,14 @@ impl Shared {
             self.config.max_rounds
         ))
         .at(&self.name))
+    }
+
+    fn took_too_long(&self, hard_cap: Duration) -> McpError {
+        McpError::new(McpErrorKind::TimedOut {
+            after: hard_cap,
+            hard_cap: true,
+        })
+        .at(&self.name)
     }
 
     /// Answers what the server wants to know; keys and state go back as they came.

@@ -1,11 +1,13 @@
 //! Where messages of the server go that answer nothing.
 
+use super::questions::{OpenQuestion, TakenBack};
 use super::{McpEvent, Shared};
 use crate::error::McpError;
-use crate::jsonrpc::{INTERNAL_ERROR, Incoming, IncomingRequest, JsonRpcError};
+use crate::jsonrpc::{INTERNAL_ERROR, Incoming, IncomingRequest, JsonRpcError, RequestId};
 use crate::protocol::method;
 use crate::responder::AskCaller;
 use crate::transport::{Receiver, Response};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -35,8 +37,17 @@ impl Receiver for SessionInbox {
             return;
         };
         match message {
-            Incoming::Notification { method, params } => notification(&client, &method, params),
-            Incoming::Request(request) => asked(&client, self.number, request, None),
+            Incoming::Notification { method, params } => {
+                notification(&client, self.number, &method, params);
+            }
+            Incoming::Request(request) => {
+                // Nobody says whose it is: it may belong to any call that is under way.
+                let in_a_call = belongs_to_a_call(&request.method);
+                asked(&client, self.number, request, None, || match in_a_call {
+                    true => client.in_flight.may_ask(),
+                    false => BTreeSet::new(),
+                });
+            }
             Incoming::Answer(answer) => {
                 tracing::debug!(server = %client.name, id = ?answer.id, "an answer that nobody waits for");
                 client.tell(McpEvent::Stray(format!(
@@ -55,6 +66,7 @@ impl Receiver for SessionInbox {
         let Some(client) = self.client.upgrade() else {
             return;
         };
+        client.questions.connection_gone(self.number);
         if client.sessions.end(self.number, client.env.elapsed()) {
             tracing::warn!(server = %client.name, %reason, "an MCP connection is gone");
             client.tell(McpEvent::Lost(reason.to_string()));
@@ -62,9 +74,20 @@ impl Receiver for SessionInbox {
     }
 }
 
-fn notification(client: &Arc<Shared>, name: &str, params: serde_json::Value) {
+/// Whether a server asks this in the course of a request, and not for itself.
+fn belongs_to_a_call(name: &str) -> bool {
+    matches!(name, method::ELICITATION | method::SAMPLING)
+}
+
+fn notification(client: &Arc<Shared>, session: u64, name: &str, params: serde_json::Value) {
     match name {
         method::PROGRESS => client.in_flight.progress(params),
+        method::CANCELLED => {
+            if let Some(id) = params.get("requestId").and_then(RequestId::from_value) {
+                client.questions.cancelled(session, &id);
+            }
+        }
+        method::ELICITATION_COMPLETE => client.tell(McpEvent::ElicitationComplete(params)),
         method::TOOLS_CHANGED => {
             client.tools_changed();
             client.tell(McpEvent::ToolsChanged);
@@ -77,13 +100,15 @@ fn notification(client: &Arc<Shared>, name: &str, params: serde_json::Value) {
     }
 }
 
-/// A request of the server: always answered, unless the server is modern, to which no answer may be sent.
-/// `caller` is asked first, where it is known whose request the question belongs to.
+/// A request of the server: always answered, unless the server is modern, to which no answer may be sent, or took it
+/// back. `caller` is asked first, where it is known whose request the question belongs to; `calls` are our requests
+/// that it may belong to: when they have ended, nobody is asked any more.
 pub(super) fn asked(
     client: &Arc<Shared>,
     number: u64,
     request: IncomingRequest,
     caller: Option<Arc<dyn AskCaller>>,
+    calls: impl FnOnce() -> BTreeSet<i64>,
 ) {
     let current = client
         .sessions
@@ -98,28 +123,45 @@ pub(super) fn asked(
         return;
     }
     let transport = Arc::clone(&client.transport);
-    let too_long = client.env.sleep(RESPONSE_TIME);
+    let env = Arc::clone(&client.env);
     let busy = client.tasks.running() >= REQUESTS_AT_ONCE && request.method != method::PING;
     let weak = Arc::downgrade(client);
+    let IncomingRequest {
+        id,
+        method: name,
+        params,
+    } = request;
+    // Noted before anything else is read, so that what takes it back finds it.
+    let (open, taken_back) = OpenQuestion::new(client, number, id.clone(), calls);
     client.tasks.spawn(async move {
         let outcome = if busy {
-            Err(JsonRpcError::new(
+            Ok(Err(JsonRpcError::new(
                 INTERNAL_ERROR,
                 "too many requests at once",
-            ))
+            )))
         } else {
-            // Who waits for a person is not silent: the calls that are under way wait with them.
-            let _open = super::request::OpenQuestion::new(&weak);
-            super::asked::answer(&weak, &request.method, request.params, caller).await
-        };
-        let response = Response::new(request.id, outcome, dialect);
-        let sending = async {
-            if let Err(error) = transport.respond(response).await {
-                tracing::warn!(%error, "a server's request could not be answered");
+            tokio::select! {
+                biased;
+                Ok(why) = taken_back => Err(why),
+                answer = super::asked::answer(&weak, &name, params, caller) => Ok(answer),
             }
         };
+        // Who waits for a person is not silent: the calls that are under way wait with them, until here.
+        drop(open);
+        let outcome = match outcome {
+            Ok(answer) => answer,
+            Err(TakenBack::WithItsCall) => super::asked::too_late(&name),
+            Err(TakenBack::ByServer | TakenBack::WithTheConnection) => return,
+        };
+        let response = Response::new(id, outcome, dialect);
+        let too_long = env.sleep(RESPONSE_TIME);
         tokio::select! {
-            () = sending => {}
+            biased;
+            sent = transport.respond(response) => {
+                if let Err(error) = sent {
+                    tracing::warn!(%error, "a server's request could not be answered");
+                }
+            }
             () = too_long => {}
         }
     });

@@ -13,7 +13,7 @@ use crate::protocol::{ServerFacts, method, values_for_headers};
 use crate::responder::AskCaller;
 use crate::transport::{Inbox, Notice, Receiver};
 use serde_json::{Map, Value};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use yiem_core::{CancelToken, ProgressSink, SessionId};
 
 /// The methods that are handed on.
@@ -129,13 +129,11 @@ impl McpClient {
                 dialect: session.dialect,
                 inbox: Inbox::new(Arc::new(Between {
                     notified: Arc::clone(&relayed.notified),
-                    asks: relayed.asks.clone(),
-                    client: Arc::downgrade(shared),
-                    session: session.number,
                     rest: session.inbox.clone(),
                 })),
                 param_headers: headers(shared, &session, relayed.method, &relayed.params),
                 course: course.clone(),
+                asks: relayed.asks.clone(),
                 capabilities: session.dialect.is_modern().then(|| {
                     let mut able = shared.capabilities();
                     able.extend(relayed.capabilities.clone());
@@ -180,27 +178,17 @@ fn headers(
 /// The inbox of a request that was handed on.
 struct Between {
     notified: Notified,
-    asks: Option<Arc<dyn AskCaller>>,
-    client: Weak<Shared>,
-    session: u64,
     rest: Inbox,
 }
 
 impl Receiver for Between {
     fn message(&self, message: Incoming) {
-        match (message, self.client.upgrade()) {
-            (
-                Incoming::Notification {
-                    method: name,
-                    params,
-                },
-                _,
-            ) if name == method::MESSAGE => (self.notified)(&name, &params),
-            // It came on the request's own way: no doubt whom it is for.
-            (Incoming::Request(request), Some(client)) => {
-                super::inbox::asked(&client, self.session, request, self.asks.clone());
-            }
-            (message, _) => self.rest.message(message),
+        match message {
+            Incoming::Notification {
+                method: name,
+                params,
+            } if name == method::MESSAGE => (self.notified)(&name, &params),
+            message => self.rest.message(message),
         }
     }
 

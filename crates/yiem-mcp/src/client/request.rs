@@ -1,17 +1,18 @@
 //! One request: its deadline, its progress, its end.
 
 use super::Shared;
+use super::inbox::asked;
 use super::session::Session;
 use crate::correlate::{Deadline, DeadlineState};
 use crate::dialect::Dialect;
 use crate::error::{McpError, McpErrorKind};
 use crate::jsonrpc::{AnswerOutcome, Incoming, RequestId};
 use crate::protocol::{meta_key, method};
+use crate::responder::AskCaller;
 use crate::transport::{CancelStyle, Exchange, Inbox, Notice, Receiver};
 use futures_util::FutureExt as _;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -19,6 +20,14 @@ use yiem_core::{CancelToken, ProgressSink, SessionId};
 
 /// How long the server is given to take the news that a request is given up.
 const CANCEL_NOTICE_TIME: Duration = Duration::from_secs(2);
+/// How long the end of a request waits for those to stop who were asked in its course.
+const SETTLE_TIME: Duration = Duration::from_millis(500);
+/// The requests in whose course a legacy server asks a person or a model.
+const ASKING: [&str; 3] = [
+    method::TOOLS_CALL,
+    method::PROMPTS_GET,
+    method::RESOURCES_READ,
+];
 
 /// What a request is made of.
 pub(crate) struct Sending {
@@ -30,6 +39,8 @@ pub(crate) struct Sending {
     pub(crate) course: Course,
     /// What whoever this request is made for can do, in place of what this client can.
     pub(crate) capabilities: Option<Map<String, Value>>,
+    /// Who is asked first when the server asks something on this request's own way.
+    pub(crate) asks: Option<Arc<dyn AskCaller>>,
 }
 
 /// What a request says, written for the session that it goes out on.
@@ -79,6 +90,7 @@ impl Sending {
             param_headers: Vec::new(),
             course: Course::quiet(Duration::MAX, CancelToken::new()),
             capabilities: None,
+            asks: None,
         }
     }
 
@@ -143,37 +155,18 @@ pub(crate) async fn raw_exchange(
 #[derive(Default)]
 pub(crate) struct InFlight {
     listening: Mutex<BTreeMap<i64, Arc<Listening>>>,
-    /// How many questions of the server are not answered yet.
-    questions: AtomicUsize,
-}
-
-/// A question of the server that somebody works on. As long as there is one, a silent server is not
-/// silent: it waits for us. Only the hard cap counts then.
-pub(super) struct OpenQuestion(Weak<Shared>);
-
-impl OpenQuestion {
-    pub(super) fn new(client: &Weak<Shared>) -> Self {
-        if let Some(client) = client.upgrade() {
-            client.in_flight.questions.fetch_add(1, Ordering::AcqRel);
-        }
-        Self(Weak::clone(client))
-    }
-}
-
-impl Drop for OpenQuestion {
-    fn drop(&mut self) {
-        if let Some(client) = self.0.upgrade() {
-            for listening in client.in_flight.map().values() {
-                listening.heard.notify_one();
-            }
-            client.in_flight.questions.fetch_sub(1, Ordering::AcqRel);
-        }
-    }
 }
 
 /// One request that wants to hear of progress. As an inbox: progress that comes on the request's own way
-/// back is its own, whatever its token.
+/// back is its own, whatever its token, and so is a question.
 pub(crate) struct Listening {
+    id: i64,
+    /// Whether a server may ask something in the course of it.
+    may_ask: bool,
+    client: Weak<Shared>,
+    session: u64,
+    /// Who is asked first by a question that comes on its way.
+    asks: Option<Arc<dyn AskCaller>>,
     sink: Option<Arc<dyn ProgressSink>>,
     heard: Notify,
     /// Where everything else goes.
@@ -200,9 +193,18 @@ impl InFlight {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the server waits for an answer of ours.
-    fn has_questions(&self) -> bool {
-        self.questions.load(Ordering::Acquire) > 0
+    /// The time for silence of all that are on their way begins anew.
+    pub(super) fn begin_anew(&self) {
+        for listening in self.map().values() {
+            listening.heard.notify_one();
+        }
+    }
+
+    /// Those in whose course a server asks, where it does not say in which.
+    pub(super) fn may_ask(&self) -> BTreeSet<i64> {
+        let map = self.map();
+        let may_ask = map.iter().filter(|(_, listening)| listening.may_ask);
+        may_ask.map(|(id, _)| *id).collect()
     }
 
     /// Takes a progress notification; one for a request that is over, or for none, is dropped.
@@ -229,6 +231,12 @@ impl Receiver for Listening {
                 method: name,
                 params,
             } if name == method::PROGRESS => self.hear(params),
+            Incoming::Request(request) => {
+                if let Some(client) = self.client.upgrade() {
+                    let own = || BTreeSet::from([self.id]);
+                    asked(&client, self.session, request, self.asks.clone(), own);
+                }
+            }
             other => self.rest.message(other),
         }
     }
@@ -254,9 +262,16 @@ impl Drop for Leaving<'_> {
         if self.listed {
             self.client.in_flight.map().remove(&self.id);
         }
-        if self.answered {
-            return;
+        if !self.answered {
+            self.tell_server();
         }
+        // What the server wanted to know for it, it does not need to know any more.
+        self.client.questions.call_ended(self.id);
+    }
+}
+
+impl Leaving<'_> {
+    fn tell_server(&self) {
         let tell = match self.dialect {
             Dialect::Bare => false,
             Dialect::Legacy(_) => true,
@@ -303,6 +318,11 @@ impl Shared {
         } = sending.course;
         let cancel = sending.course.cancel.clone();
         let listening = Arc::new(Listening {
+            id,
+            may_ask: ASKING.contains(&sending.method),
+            client: Arc::downgrade(self),
+            session: session.number,
+            asks: sending.asks.clone(),
             sink: sending.course.progress.clone(),
             heard: Notify::new(),
             rest: sending.inbox.clone(),
@@ -336,7 +356,7 @@ impl Shared {
         let outcome = loop {
             let wait = match deadline.state(now) {
                 DeadlineState::Running(wait) => wait,
-                DeadlineState::Idle(_) if self.in_flight.has_questions() => {
+                DeadlineState::Idle(_) if self.questions.any() => {
                     deadline.renew(now);
                     match deadline.state(now) {
                         DeadlineState::Running(wait) => wait,
@@ -376,6 +396,13 @@ impl Shared {
         // The exchange goes first: a transport that cancels by closing does it now.
         drop(answering);
         drop(leaving);
+        // Whoever was asked in its course is told before the caller hears of the end.
+        if self.questions.any() {
+            tokio::select! {
+                () = self.questions.settled() => {}
+                () = self.env.sleep(SETTLE_TIME) => {}
+            }
+        }
         match outcome? {
             AnswerOutcome::Result(result) => {
                 self.sessions.was_of_use();
@@ -412,6 +439,7 @@ impl Shared {
                 param_headers,
                 course: course.clone(),
                 capabilities: None,
+                asks: None,
             };
             match self.send(&session, sending).await {
                 Ok(result) => return Ok((session, result)),

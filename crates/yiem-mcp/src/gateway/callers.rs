@@ -9,11 +9,11 @@ use crate::protocol::method;
 use crate::responder::AskCaller;
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{broadcast, oneshot};
+use tokio::sync::{Notify, broadcast, oneshot};
 use yiem_core::{CancelToken, Env};
 
 /// How many changes are kept for a slow caller; one that is slower is told that everything changed.
@@ -26,6 +26,8 @@ const QUESTIONS: usize = 1_024;
 const SUBSCRIPTIONS: usize = 1_000;
 /// How many subscriptions all callers together may have.
 const SUBSCRIPTIONS_OF_ALL: usize = 10_000;
+/// How many visits that callers were asked for are remembered; of the oldest nobody is told that it is over.
+const VISITS: usize = 1_024;
 
 /// Sends a message to a caller without waiting. False when there is no room, or nobody.
 pub(super) type SendTo = Arc<dyn Fn(Incoming) -> bool + Send + Sync>;
@@ -37,6 +39,8 @@ pub(crate) struct Callers {
     env: Arc<dyn Env>,
     changes: broadcast::Sender<Incoming>,
     state: Mutex<State>,
+    /// There is something that nobody is subscribed to any more.
+    let_go: Notify,
     next: AtomicU64,
 }
 
@@ -48,6 +52,46 @@ struct State {
     attached: HashMap<Arc<str>, (u64, Arc<dyn AskCaller>)>,
     questions: HashMap<RequestId, (Arc<str>, Sender)>,
     subscriptions: HashMap<Arc<str>, HashSet<String>>,
+    /// How many are subscribed to each resource.
+    subscribers: HashMap<String, usize>,
+    /// What nobody is subscribed to any more, and the server was not told yet.
+    unwanted: HashSet<String>,
+    /// Who was asked to visit an address, by the server's name for the visit; newest last.
+    visits: VecDeque<(String, Arc<str>)>,
+}
+
+impl State {
+    /// Takes one subscription out. True when it was the last to that resource.
+    fn unsubscribe(&mut self, caller: &str, uri: &str) -> bool {
+        let Some(own) = self.subscriptions.get_mut(caller) else {
+            return false;
+        };
+        if !own.remove(uri) {
+            return false;
+        }
+        if own.is_empty() {
+            self.subscriptions.remove(caller);
+        }
+        self.one_less(uri)
+    }
+
+    fn one_less(&mut self, uri: &str) -> bool {
+        match self.subscribers.get_mut(uri) {
+            Some(count) if *count > 1 => {
+                *count -= 1;
+                false
+            }
+            _ => self.subscribers.remove(uri).is_some(),
+        }
+    }
+
+    /// The server is to be told that nobody wants to hear of it.
+    fn unwanted(&mut self, uri: String) {
+        // Of what is beyond, the server goes on to tell, and nobody hears it.
+        if self.unwanted.len() < SUBSCRIPTIONS_OF_ALL {
+            self.unwanted.insert(uri);
+        }
+    }
 }
 
 /// Whose a request is, and the way to ask them.
@@ -59,6 +103,7 @@ impl Callers {
             env,
             changes: broadcast::Sender::new(CHANGES_KEPT),
             state: Mutex::default(),
+            let_go: Notify::new(),
             next: AtomicU64::new(1),
         }
     }
@@ -163,6 +208,11 @@ impl Callers {
         }
     }
 
+    /// A name for one request of that caller by which it listens.
+    pub(super) fn listener(&self, caller: &str) -> Arc<str> {
+        format!("{caller}/listener-{}", self.number()).into()
+    }
+
     /// That caller wants to be told of changes of a resource.
     ///
     /// # Errors
@@ -176,12 +226,14 @@ impl Callers {
         if own.is_some_and(|own| own.len() >= SUBSCRIPTIONS) {
             return Err("this caller has too many subscriptions");
         }
-        let all: usize = state.subscriptions.values().map(HashSet::len).sum();
+        let all: usize = state.subscribers.values().sum();
         if all >= SUBSCRIPTIONS_OF_ALL {
             return Err("the callers of this gateway have too many subscriptions");
         }
         let own = state.subscriptions.entry(Arc::clone(caller)).or_default();
         own.insert(uri.to_owned());
+        *state.subscribers.entry(uri.to_owned()).or_default() += 1;
+        state.unwanted.remove(uri);
         Ok(())
     }
 
@@ -195,22 +247,58 @@ impl Callers {
     /// It does not want to any more. True when nobody else does either.
     pub(super) fn unsubscribe(&self, caller: &str, uri: &str) -> bool {
         let mut state = self.state();
-        if let Some(own) = state.subscriptions.get_mut(caller) {
-            own.remove(uri);
-            if own.is_empty() {
-                state.subscriptions.remove(caller);
-            }
+        state.unsubscribe(caller, uri) || !state.subscribers.contains_key(uri)
+    }
+
+    /// It is not there any more to be told of it; the server is told when nobody else is.
+    pub(super) fn let_go(&self, caller: &str, uri: &str) {
+        let mut state = self.state();
+        if state.unsubscribe(caller, uri) {
+            state.unwanted(uri.to_owned());
+            drop(state);
+            self.let_go.notify_one();
         }
-        !state.subscriptions.values().any(|own| own.contains(uri))
+    }
+
+    /// Waits for resources that nobody is subscribed to any more, and takes them. For one at a time.
+    pub(super) async fn unwanted(&self) -> HashSet<String> {
+        loop {
+            let unwanted = std::mem::take(&mut self.state().unwanted);
+            if !unwanted.is_empty() {
+                return unwanted;
+            }
+            self.let_go.notified().await;
+        }
+    }
+
+    /// Whether anybody wants to be told of it.
+    pub(super) fn is_wanted(&self, uri: &str) -> bool {
+        self.state().subscribers.contains_key(uri)
+    }
+
+    /// That caller was asked to visit an address, under the server's name for it.
+    pub(super) fn visits(&self, caller: &Arc<str>, params: &Value) {
+        let Some(id) = params.get("elicitationId").and_then(Value::as_str) else {
+            return;
+        };
+        let mut state = self.state();
+        state
+            .visits
+            .retain(|(known, of)| known != id || of != caller);
+        if state.visits.len() >= VISITS {
+            state.visits.pop_front();
+        }
+        state.visits.push_back((id.to_owned(), Arc::clone(caller)));
     }
 
     /// Everything that somebody is subscribed to.
     pub(super) fn subscribed(&self) -> HashSet<String> {
         let state = self.state();
-        state.subscriptions.values().flatten().cloned().collect()
+        state.subscribers.keys().cloned().collect()
     }
 
-    /// Whether a change concerns that caller: changed lists all, resources those who asked for them.
+    /// Whether a change concerns that caller: changed lists all, resources those who asked for them, the end of a
+    /// visit whom it was asked of.
     pub(super) fn concerns(&self, caller: &str, change: &Incoming) -> bool {
         let Incoming::Notification {
             method: name,
@@ -219,21 +307,38 @@ impl Callers {
         else {
             return false;
         };
-        if name != method::RESOURCE_UPDATED {
-            return true;
+        let text = |key: &str| params.get(key).and_then(Value::as_str);
+        match name.as_str() {
+            method::RESOURCE_UPDATED => {
+                let state = self.state();
+                let own = state.subscriptions.get(caller);
+                own.zip(text("uri"))
+                    .is_some_and(|(own, uri)| own.contains(uri))
+            }
+            method::ELICITATION_COMPLETE => {
+                let visit = text("elicitationId");
+                let state = self.state();
+                let mut visits = state.visits.iter();
+                visits.any(|(id, of)| Some(id.as_str()) == visit && &**of == caller)
+            }
+            _ => true,
         }
-        let uri = params.get("uri").and_then(Value::as_str);
-        let state = self.state();
-        let own = state.subscriptions.get(caller);
-        own.zip(uri).is_some_and(|(own, uri)| own.contains(uri))
     }
 
     /// That caller is gone for good.
     pub(super) fn forget(&self, caller: &str) {
         let mut state = self.state();
-        state.subscriptions.remove(caller);
         state.attached.remove(caller);
         state.questions.retain(|_, (of, _)| &**of != caller);
+        state.visits.retain(|(_, of)| &**of != caller);
+        let own = state.subscriptions.remove(caller);
+        for uri in own.into_iter().flatten() {
+            if state.one_less(&uri) {
+                state.unwanted(uri);
+            }
+        }
+        drop(state);
+        self.let_go.notify_one();
     }
 }
 
@@ -365,6 +470,8 @@ impl AskCaller for ByRequests {
         }
         self.open.fetch_add(1, Ordering::AcqRel);
         let open = Open { by: self, id };
+        // Before it is asked: the news that the visit is over may be there first.
+        self.callers.visits(&self.caller, params);
         let request = IncomingRequest {
             id: open.id.clone(),
             method: name.to_owned(),

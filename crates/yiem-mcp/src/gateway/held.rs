@@ -210,6 +210,8 @@ pub(super) enum Course {
 impl Call {
     /// Goes on until there is an answer, or a question.
     pub(super) async fn go_on(&mut self) -> Course {
+        // What was taken back meanwhile is not asked for again.
+        self.open.retain(|question| !question.answer.is_closed());
         if self.still_asks() {
             return Course::Asks;
         }

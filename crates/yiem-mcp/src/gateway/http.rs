@@ -377,15 +377,15 @@ impl Desk {
         }
     }
 
-    /// Sends questions to the stream on which the client of a session listens. Nothing else: what belongs
-    /// to a request has no place there.
+    /// Sends questions, and that one is taken back, to the stream on which the client of a session listens.
+    /// Nothing else: what belongs to a request has no place there.
     fn to_stream_of(
         self: &Arc<Self>,
         caller: &Caller,
     ) -> impl Fn(Incoming) -> bool + Send + Sync + use<> {
         let (desk, session) = (Arc::downgrade(self), caller.session.clone());
         move |message| {
-            let question = matches!(message, Incoming::Request(_))
+            let question = is_of_a_question(&message)
                 .then(|| jsonrpc::outgoing(&message))
                 .flatten();
             match (desk.upgrade(), &session, question) {
@@ -450,9 +450,16 @@ impl Desk {
             if !streams {
                 return elsewhere(message);
             }
-            // At the bound the newest is dropped: nothing may wait here.
-            jsonrpc::outgoing(&message)
-                .is_some_and(|line| send.try_send(reply::event(&line)).is_ok())
+            let Some(line) = jsonrpc::outgoing(&message) else {
+                return false;
+            };
+            match send.try_send(reply::event(&line)) {
+                Ok(()) => true,
+                // The stream of the call has ended; what it asked may be open all the same.
+                Err(mpsc::error::TrySendError::Closed(_)) => elsewhere(message),
+                // At the bound the newest is dropped: nothing may wait here.
+                Err(mpsc::error::TrySendError::Full(_)) => false,
+            }
         };
         // Not the desk: it owns the leftovers, of which this may become one.
         let (core, marks) = (Arc::clone(&self.core), Arc::clone(&self.marks));
@@ -462,7 +469,8 @@ impl Desk {
         } else {
             None
         };
-        let asked = asked(request, &caller);
+        let mut asked = asked(request, &caller);
+        asked.told |= opens;
         let work: BoxFuture<'static, _> = Box::pin(async move {
             let answer = core.answer(asked, send).await;
             if lists && let Some(Ok(page)) = &answer {
@@ -547,6 +555,15 @@ fn asked(request: IncomingRequest, caller: &Caller) -> Asked {
         cancel: CancelToken::new(),
         asking: caller.asking.clone(),
         told: caller.session.is_some(),
+    }
+}
+
+/// Whether it is a question to the caller, or takes one back.
+fn is_of_a_question(message: &Incoming) -> bool {
+    match message {
+        Incoming::Request(_) => true,
+        Incoming::Notification { method: name, .. } => name == method::CANCELLED,
+        _ => false,
     }
 }
 

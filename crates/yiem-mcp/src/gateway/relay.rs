@@ -12,7 +12,7 @@ use crate::jsonrpc::{
     INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, Incoming, JsonRpcError, METHOD_NOT_FOUND,
     RequestId,
 };
-use crate::protocol::{ResultKind, ServerFacts, meta_key, method, result_kind};
+use crate::protocol::{ResultKind, ServerFacts, code, meta_key, method, result_kind};
 use crate::responder::{Caller, Responder, answerable, can_answer, check_modern};
 use async_trait::async_trait;
 use futures_util::{StreamExt as _, stream};
@@ -67,7 +67,7 @@ impl Relay {
             .unwrap_or(ProtocolVersion::NEWEST_LEGACY);
         let mut result = json!({
             "protocolVersion": version.as_str(),
-            "capabilities": capabilities(dialect, &facts),
+            "capabilities": capabilities(dialect, &facts, caller.at_gateway.told),
             "serverInfo": self.info(&facts),
         });
         if let Some(text) = &facts.instructions {
@@ -81,7 +81,8 @@ impl Relay {
         let mut result = json!({
             "resultType": "complete",
             "supportedVersions": [ProtocolVersion::NEWEST.as_str()],
-            "capabilities": capabilities(dialect, &facts),
+            // Who speaks this revision listens by a request, anywhere.
+            "capabilities": capabilities(dialect, &facts, true),
             "ttlMs": 0,
             "cacheScope": "private",
             "_meta": {meta_key::SERVER_INFO: self.info(&facts)},
@@ -163,11 +164,28 @@ impl Relay {
         } else {
             work.await
         };
+        if let Some(refusal) = result.as_ref().err().and_then(McpError::refusal) {
+            self.note_visits(&caller, refusal);
+        }
         adapt(result.map_err(to_refusal)?, name, modern)
     }
 }
 
 impl Relay {
+    /// A refusal may name addresses to visit first: their caller is told when that is done.
+    fn note_visits(&self, caller: &Caller, refusal: &JsonRpcError) {
+        if refusal.code != code::URL_WANTED {
+            return;
+        }
+        let visits = refusal
+            .data
+            .as_ref()
+            .and_then(|data| data.get("elicitations"));
+        for visit in visits.and_then(Value::as_array).into_iter().flatten() {
+            self.callers.visits(&caller.at_gateway.key, visit);
+        }
+    }
+
     /// Runs a request, and meanwhile tells its caller of log lines that the server tied to no request, as
     /// servers over pipes do. With several requests on their way, nobody knows whose they are, and nobody
     /// is told.
@@ -237,7 +255,8 @@ impl Relay {
         caller: &Caller,
     ) -> Result<Value, JsonRpcError> {
         let (dialect, facts) = self.facts(caller).await?;
-        let key = &caller.at_gateway.key;
+        // Each listens for itself: the end of one is not the end of another of the same caller.
+        let key = self.callers.listener(&caller.at_gateway.key);
         let wanted = params.get("notifications");
         let wants = |name: &str| {
             wanted
@@ -260,11 +279,11 @@ impl Relay {
             .and_then(Value::as_array);
         let mut subscribed = Subscribed {
             callers: &self.callers,
-            caller: key,
+            caller: &key,
             uris: Vec::new(),
         };
         for uri in uris.into_iter().flatten().filter_map(Value::as_str) {
-            if subscribes(dialect, &facts) && self.subscribe(caller, uri).await.is_ok() {
+            if subscribes(dialect, &facts) && self.subscribe(&key, caller, uri).await.is_ok() {
                 subscribed.uris.push(uri.to_owned());
             }
         }
@@ -290,7 +309,7 @@ impl Relay {
                 }
             };
             for change in changes {
-                let concerned = self.callers.concerns(key, &change);
+                let concerned = self.callers.concerns(&key, &change);
                 if let Incoming::Notification {
                     method: name,
                     params,
@@ -309,22 +328,50 @@ impl Relay {
         }
     }
 
-    async fn subscribe(&self, caller: &Caller, uri: &str) -> Result<Value, JsonRpcError> {
-        let already = self.callers.is_subscribed(&caller.at_gateway.key, uri);
+    async fn subscribe(
+        &self,
+        key: &Arc<str>,
+        caller: &Caller,
+        uri: &str,
+    ) -> Result<Value, JsonRpcError> {
+        let already = self.callers.is_subscribed(key, uri);
         self.callers
-            .subscribe(&caller.at_gateway.key, uri)
+            .subscribe(key, uri)
             .map_err(|why| JsonRpcError::new(INTERNAL_ERROR, why))?;
+        // Given up before the server answered, it may be subscribed.
+        let mut unsure = Subscribed {
+            callers: &self.callers,
+            caller: key,
+            uris: Vec::new(),
+        };
+        if !already {
+            unsure.uris.push(uri.to_owned());
+        }
         let subscribed = self
             .client
             .relay(subscription("resources/subscribe", uri, caller))
             .await;
+        unsure.uris.clear();
         subscribed.map_err(|error| {
             // One that was made before stands.
             if !already {
-                self.callers.unsubscribe(&caller.at_gateway.key, uri);
+                self.callers.unsubscribe(key, uri);
             }
             to_refusal(error)
         })
+    }
+
+    async fn unsubscribe(&self, caller: &Caller, uri: &str) -> Result<Value, JsonRpcError> {
+        if !self.callers.unsubscribe(&caller.at_gateway.key, uri) {
+            // Others still want to be told.
+            return Ok(json!({}));
+        }
+        let unsubscribed = self
+            .client
+            .relay(subscription("resources/unsubscribe", uri, caller))
+            .await;
+        subscribe_if_wanted(&self.client, &self.callers, uri).await;
+        unsubscribed.map_err(to_refusal)
     }
 
     /// Changes of the server, told to all who listen. Never ends by itself.
@@ -332,6 +379,7 @@ impl Relay {
         let mut events = client.events();
         // Beside the events: a server that answers slowly must not make us miss them.
         let mut again: BoxFuture<'_, ()> = Box::pin(std::future::pending());
+        let mut letting_go = std::pin::pin!(let_go(&client, &callers));
         loop {
             let event = tokio::select! {
                 event = events.recv() => event,
@@ -339,6 +387,7 @@ impl Relay {
                     again = Box::pin(std::future::pending());
                     continue;
                 }
+                () = &mut letting_go => return,
             };
             match event {
                 Ok(McpEvent::ToolsChanged) => callers.tell(method::TOOLS_CHANGED, json!({})),
@@ -348,6 +397,9 @@ impl Relay {
                 }
                 Ok(McpEvent::ResourceUpdated(params)) => {
                     callers.tell(method::RESOURCE_UPDATED, params);
+                }
+                Ok(McpEvent::ElicitationComplete(params)) => {
+                    callers.tell(method::ELICITATION_COMPLETE, params);
                 }
                 // A server that was started again knows nothing of what it was asked before, and may
                 // have other lists. So may one of whose changes too many came at once.
@@ -366,6 +418,35 @@ impl Relay {
                 Err(RecvError::Closed) => return,
             }
         }
+    }
+}
+
+/// Tells the server of what nobody is subscribed to any more, as sessions and listeners end. Never ends.
+async fn let_go(client: &McpClient, callers: &Callers) {
+    loop {
+        let unwanted = callers.unwanted().await;
+        stream::iter(unwanted)
+            .for_each_concurrent(AGAIN_AT_ONCE, async |uri| {
+                // A server that is gone has forgotten it, and is not started for this.
+                if client.dialect().is_none() || callers.is_wanted(&uri) {
+                    return;
+                }
+                let nobody = Caller::new(CancelToken::new(), |_| {});
+                let over = subscription("resources/unsubscribe", &uri, &nobody);
+                if let Err(error) = client.relay(over).await {
+                    tracing::debug!(%error, %uri, "a subscription could not be ended");
+                }
+                subscribe_if_wanted(client, callers, &uri).await;
+            })
+            .await;
+    }
+}
+
+/// Subscribes once more where somebody came to want it while it was ended: the server may have taken the two in
+/// either order.
+async fn subscribe_if_wanted(client: &McpClient, callers: &Callers, uri: &str) {
+    if callers.is_wanted(uri) {
+        subscribe_again(client, HashSet::from([uri.to_owned()])).await;
     }
 }
 
@@ -426,7 +507,7 @@ struct Subscribed<'a> {
 impl Drop for Subscribed<'_> {
     fn drop(&mut self) {
         for uri in &self.uris {
-            self.callers.unsubscribe(self.caller, uri);
+            self.callers.let_go(self.caller, uri);
         }
     }
 }
@@ -445,8 +526,8 @@ fn tells_wishes(result: &Value, declared: &Map<String, Value>) -> bool {
     })
 }
 
-/// What is declared of a server's capabilities: what can be handed on.
-fn capabilities(dialect: Dialect, facts: &ServerFacts) -> Value {
+/// What is declared of a server's capabilities: what can be handed on; changes only to those who can be told.
+fn capabilities(dialect: Dialect, facts: &ServerFacts, told: bool) -> Value {
     let mut declared = Map::new();
     match &facts.capabilities {
         // It was never asked; it has tools.
@@ -461,10 +542,10 @@ fn capabilities(dialect: Dialect, facts: &ServerFacts) -> Value {
                     .is_some_and(|all| all.contains_key(capability));
                 if named || (capability == "tools" && facts.offers(capability)) {
                     let mut details = Map::new();
-                    if facts.tells_changes_of(capability) {
+                    if told && facts.tells_changes_of(capability) {
                         details.insert("listChanged".into(), true.into());
                     }
-                    if capability == "resources" && subscribes(dialect, facts) {
+                    if told && capability == "resources" && subscribes(dialect, facts) {
                         details.insert("subscribe".into(), true.into());
                     }
                     declared.insert(capability.into(), Value::Object(details));
@@ -562,14 +643,10 @@ impl Responder for Relay {
                             "nobody could be told of changes outside of a session; open one by initialize over HTTP with sessions or stdio, or listen by subscriptions/listen",
                         ))
                     }
-                    () if name == "resources/subscribe" => self.subscribe(&caller, uri).await,
-                    // Others may still want to be told.
-                    () if !self.callers.unsubscribe(&caller.at_gateway.key, uri) => Ok(json!({})),
-                    () => self
-                        .client
-                        .relay(subscription("resources/unsubscribe", uri, &caller))
-                        .await
-                        .map_err(to_refusal),
+                    () if name == "resources/subscribe" => {
+                        self.subscribe(&caller.at_gateway.key, &caller, uri).await
+                    }
+                    () => self.unsubscribe(&caller, uri).await,
                 }
             }
             _ => match handed_on(name) {
