@@ -14,3 +14,4 @@ mod run;
 mod serve;
 mod tools;
 mod wire;
+mod writers;
