@@ -465,4 +465,8 @@ pub enum MessageDelta {
         /// The block.
         block: Box<AssistantContent>,
     },
+    /// The message begins anew: all updates of it so far are void. Told when a server sends an
+    /// alternative before the reply that counts, or when the model asks again by itself
+    /// ([`RetryingModel`](yiem_core::RetryingModel)).
+    Restarted,
 }

@@ -561,11 +561,18 @@ impl Shared {
         }
     }
 
-    /// Ends the run of that ticket, wherever it is.
+    /// Ends the run of that ticket, wherever it is. What others sent to it stays.
     pub(crate) fn give_up(&self, ticket: u64) {
         let mut state = self.lock();
-        if state.next.as_ref().is_some_and(|n| n.ticket == ticket) {
-            state.next = None;
+        if let Some(next) = state.next.as_mut().filter(|n| n.ticket == ticket) {
+            // Its own message came first. What others sent since then begins a run all the same,
+            // under the id that they were given.
+            next.messages.remove(0);
+            next.waiter = None;
+            next.output = None;
+            if next.messages.is_empty() {
+                state.next = None;
+            }
         } else if state.aborted.iter().any(|a| a.ticket == ticket) {
             state.aborted.retain(|a| a.ticket != ticket);
         } else if let Some(active) = state.active.as_ref().filter(|a| a.ticket == ticket) {

@@ -231,6 +231,8 @@ enum Block {
         name: String,
         arguments: String,
     },
+    /// What came before is void.
+    Restart,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -320,6 +322,13 @@ impl Reply {
     #[must_use]
     pub fn and_think(mut self, text: impl Into<String>) -> Self {
         self.blocks.push(Block::Reasoning(text.into()));
+        self
+    }
+
+    /// The same, begun anew: what is there was told and is void.
+    #[must_use]
+    pub fn and_restart(mut self) -> Self {
+        self.blocks.push(Block::Restart);
         self
     }
 
@@ -432,8 +441,18 @@ impl Reply {
         self
     }
 
+    /// The blocks that count.
+    fn counting(&self) -> &[Block] {
+        let restart = self
+            .blocks
+            .iter()
+            .rposition(|b| matches!(b, Block::Restart));
+        &self.blocks[restart.map_or(0, |at| at + 1)..]
+    }
+
     fn has_calls(&self) -> bool {
-        self.blocks.iter().any(|b| matches!(b, Block::Call { .. }))
+        let is_call = |b: &Block| matches!(b, Block::Call { .. });
+        self.counting().iter().any(is_call)
     }
 
     fn stop_reason(&self) -> StopReason {
@@ -446,16 +465,17 @@ impl Reply {
 
     fn message(&self) -> AssistantMessage {
         let content = self
-            .blocks
+            .counting()
             .iter()
-            .map(|block| match block {
-                Block::Text(pieces) => AssistantContent::text(pieces.concat()),
-                Block::Reasoning(text) => AssistantContent::reasoning(text.clone()),
+            .filter_map(|block| match block {
+                Block::Text(pieces) => Some(AssistantContent::text(pieces.concat())),
+                Block::Reasoning(text) => Some(AssistantContent::reasoning(text.clone())),
                 Block::Call {
                     id,
                     name,
                     arguments,
-                } => AssistantContent::ToolCall(call_of(id, name, arguments)),
+                } => Some(AssistantContent::ToolCall(call_of(id, name, arguments))),
+                Block::Restart => None,
             })
             .collect();
         AssistantMessage {
@@ -495,6 +515,7 @@ impl Reply {
                     let call = Box::new(call_of(id, name, arguments));
                     events.push(ChatEvent::ToolCallEnded { index, call });
                 }
+                Block::Restart => events.push(ChatEvent::Restarted),
             }
         }
         events

@@ -21,9 +21,10 @@
 //! journal fails "full" time 3          journal; of a required source with one tool `far`
 //! source server slow 2s
 //! want {"type":"integer"}              each `prompt:` asks for a value of that schema
-//! model: say "Hel" "lo"                replies: say, think, call NAME {…}, raw NAME "…", with
-//! model: call echo {"value":"x"}       & stop length, usage 10 5, after 2s, every 10ms, whole,
-//! model: fail server "gone"            fail KIND "x" 2s, break-off, hang, panic
+//! model: say "Hel" "lo"                replies: say, think, call NAME {…}, raw NAME "…",
+//! model: call echo {"value":"x"}       restart (what stands before it is void); with & stop length,
+//! model: fail server "gone"            usage 10 5, after 2s, every 10ms, whole, fail KIND "x" 2s,
+//!                                      break-off, hang, panic
 //! user: hi                             what the user does, one after another
 //! prompt: hi                           the same, waited for
 //! at 1s: steer "and Rome?"             after the user's line: steer, follow-up, abort, clear,

@@ -296,6 +296,7 @@ fn delta_line(delta: &MessageDelta) -> String {
         MessageDelta::ToolCallStart { name, .. } => format!("call {name}"),
         MessageDelta::ToolCallArguments { delta, .. } => format!("arguments {delta}"),
         MessageDelta::ToolCallEnd { name, .. } => format!("call {name} whole"),
+        MessageDelta::Restarted => "restarted".to_owned(),
         other => serde_json::to_string(other).unwrap_or_default(),
     }
 }

@@ -40,6 +40,8 @@ pub enum FlushPolicy {
 #[derive(Debug)]
 pub struct FileJournal {
     lines: Arc<Mutex<Lines>>,
+    /// The same file as that of the lines: waiting for the disk holds up no `append`.
+    file: Arc<File>,
     path: PathBuf,
     flush: FlushPolicy,
 }
@@ -47,7 +49,7 @@ pub struct FileJournal {
 /// The file, and how much of it is whole lines.
 #[derive(Debug)]
 struct Lines {
-    file: File,
+    file: Arc<File>,
     whole: u64,
     /// A line was written in part and could not be cut off yet.
     torn: bool,
@@ -90,7 +92,9 @@ impl FileJournal {
         let whole = file
             .seek(SeekFrom::End(0))
             .map_err(|e| io(path, "write", e))?;
+        let file = Arc::new(file);
         let journal = Self {
+            file: Arc::clone(&file),
             lines: Arc::new(Mutex::new(Lines {
                 file,
                 whole,
@@ -182,6 +186,9 @@ impl Drop for FileJournal {
 
 #[async_trait]
 impl Journal for FileJournal {
+    /// Unless each record is flushed, this only hands the line to the operating system, on the
+    /// thread that asks: that is a copy in memory, and a flush that goes on meanwhile is not waited
+    /// for.
     async fn append(&self, record: &JournalRecord) -> Result<(), JournalError> {
         if self.flush != FlushPolicy::PerRecord {
             return self.write(record, false);
@@ -200,12 +207,8 @@ impl Journal for FileJournal {
         if self.flush != FlushPolicy::PerTurn {
             return Ok(());
         }
-        let (lines, path) = (Arc::clone(&self.lines), self.path.clone());
-        blocking(move || {
-            let lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
-            lines.file.sync_data().map_err(|e| io(&path, "write", e))
-        })
-        .await
+        let (file, path) = (Arc::clone(&self.file), self.path.clone());
+        blocking(move || file.sync_data().map_err(|e| io(&path, "write", e))).await
     }
 
     /// At once, or as soon as a write that was left behind is done; a thread of a runtime does
@@ -253,7 +256,7 @@ impl Lines {
         if self.torn {
             self.cut(path)?;
         }
-        if let Err(error) = self.file.write_all(line) {
+        if let Err(error) = (&*self.file).write_all(line) {
             self.torn = true;
             if let Err(error) = self.cut(path) {
                 tracing::warn!(%error, "a line that was written in part stays until the next one");

@@ -364,6 +364,7 @@ fn delta_of(event: &ChatEvent) -> Option<MessageDelta> {
         ChatEvent::Block(block) => MessageDelta::Block {
             block: block.clone(),
         },
+        ChatEvent::Restarted => MessageDelta::Restarted,
         _ => return None,
     })
 }

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use yiem_agent::{AgentEvent, EventKind, MessageRole, QueueChange};
-use yiem_core::{ChatRequest, History, Message};
+use yiem_agent::{AgentEvent, EventKind, MessageDelta, MessageRole, QueueChange};
+use yiem_core::{AssistantContent, ChatRequest, History, Message};
 use yiem_test::{Played, check_request};
 
 /// Events nest: every start has exactly one end, in the grammar of R-1, and numbers have no gaps.
@@ -27,6 +27,8 @@ struct Grammar {
     turn: u32,
     in_turn: bool,
     message: Option<MessageRole>,
+    /// The text of the message that is open, as its updates told it, if there were any.
+    told: Option<String>,
     /// Calls that run.
     running: HashSet<String>,
     /// Calls that have ended or were rejected, in this turn.
@@ -106,15 +108,31 @@ impl Grammar {
                     return fail("a result is told while calls run");
                 }
                 self.message = Some(*role);
+                self.told = None;
             }
-            EventKind::MessageUpdate { .. } => {
+            EventKind::MessageUpdate { delta } => {
                 if self.message != Some(MessageRole::Assistant) {
                     return fail("an update of no reply");
+                }
+                let told = self.told.get_or_insert_default();
+                match delta {
+                    MessageDelta::Text { text } => told.push_str(text),
+                    MessageDelta::Restarted => told.clear(),
+                    _ => {}
                 }
             }
             EventKind::MessageEnd { message } => {
                 if self.message.take() != Some(MessageRole::of(message)) {
                     return fail("a message ends that did not begin");
+                }
+                if let (Message::Assistant(m), Some(told)) = (&**message, self.told.take()) {
+                    let texts = m.content.iter().filter_map(|block| match block {
+                        AssistantContent::Text(text) => Some(text.text.as_str()),
+                        _ => None,
+                    });
+                    if told != texts.collect::<String>() {
+                        return fail("the updates of a reply do not make up its text");
+                    }
                 }
                 if let Message::Assistant(m) = &**message
                     && !m.is_broken()

@@ -144,6 +144,9 @@ fn model(r: &mut Random) -> String {
     if r.one_in(2) {
         parts.push("say \"some\" \"text\"".to_owned());
     }
+    if r.one_in(12) {
+        parts.push("call echo {} & restart & say \"other\"".to_owned());
+    }
     for _ in 0..r.below(4) {
         let mut call = String::new();
         match r.below(8) {

@@ -88,6 +88,37 @@ user: hi
 }
 
 #[test]
+fn a_reply_that_begins_anew_says_so_and_what_came_before_does_not_count() {
+    check(
+        r#"
+tool echo echo
+model: say "the " "wrong" & call echo {"value":"x"} & restart & say "right"
+user: hi
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageStart user
+              messageEnd user "hi"
+              messageStart assistant
+              messageUpdate "the "
+              messageUpdate "wrong"
+              messageUpdate call echo
+              messageUpdate arguments {"value":"x"}
+              messageUpdate call echo whole
+              messageUpdate restarted
+              messageUpdate "right"
+              messageEnd assistant "right" [end_turn]
+            turnEnd 1
+            agentEnd completed
+            outcome completed "right"
+            history u a
+            model asked 1 times
+        "#]],
+    );
+}
+
+#[test]
 fn streamed_reply_has_its_pieces() {
     check(
         r#"

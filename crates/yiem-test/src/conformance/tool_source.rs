@@ -13,7 +13,7 @@ use yiem_core::{CancelToken, LoadedTools, ToolSource};
 use yiem_tools::ToolRegistry;
 
 /// How long any wait of the suite may take.
-const DEADLINE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_secs(100);
 
 /// Runs the whole suite.
 ///

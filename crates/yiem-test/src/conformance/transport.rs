@@ -13,7 +13,7 @@ use yiem_mcp::jsonrpc::AnswerOutcome;
 use yiem_mcp::{Dialect, Exchange, Inbox, McpError, Notice, RequestId, Transport};
 
 /// How long any wait of the suite may take.
-const DEADLINE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_secs(100);
 /// How many exchanges run at once.
 const AT_ONCE: i64 = 32;
 

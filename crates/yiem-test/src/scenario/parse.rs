@@ -328,6 +328,7 @@ fn reply_of(text: &str) -> Result<Reply, String> {
                 reply.and_pieces(pieces)
             }
             "think" => reply.and_think(words.text()?),
+            "restart" => reply.and_restart(),
             "call" => {
                 let name = words.word()?;
                 let args = words.json()?;
