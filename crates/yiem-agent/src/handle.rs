@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use yiem_core::{CancelReason, History, Message, RunId, SessionId, Tool};
-use yiem_tools::{RegisterError, ToolCatalog};
+use yiem_tools::{RegisterError, SourceStatus, ToolCatalog};
 
 use crate::approval::{ApprovalAnswer, ApprovalRequest};
 use crate::compaction::without_open_calls;
@@ -240,6 +240,24 @@ impl Agent {
             }
             changed.await;
         }
+    }
+
+    /// Waits until something is known of each tool source, without beginning a run: its tools where the
+    /// discovery policy wants them at once or the source is required, whether it is there where the model
+    /// asks for them first ([`Discovery::OnDemand`](yiem_tools::Discovery::OnDemand)), or why it failed (M-7).
+    /// Gives how far each has got, in the order in which they were configured; at once when there are none.
+    ///
+    /// Nobody has to call this: sources connect in the background and hold up no run, unless they are
+    /// required. It is for a program that wants to say first what works. It begins the connecting where
+    /// the agent was built outside of a runtime, and each source has its own time limits. May be dropped at
+    /// any time.
+    pub async fn ready(&self) -> Vec<SourceStatus> {
+        self.start_sources();
+        let shared = self.shared();
+        // What failed of those that are required stands in their status.
+        let _ = shared.catalog.ready(&shared.root).await;
+        shared.catalog.settled().await;
+        shared.catalog.sources()
     }
 
     /// A session that goes on with open calls needs the tools of its sources before its first

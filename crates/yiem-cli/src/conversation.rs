@@ -95,7 +95,7 @@ impl Conversation {
     /// Gives the servers a moment to answer, and tells of those that did not (T-5).
     pub(crate) async fn await_servers(&self) {
         let catalog = self.agent.tools();
-        let waited = timeout(SERVERS, catalog.answered()).await;
+        let waited = timeout(SERVERS, self.agent.ready()).await;
         sources::tell_failures(catalog);
         if waited.is_err() {
             let late: Vec<String> = catalog

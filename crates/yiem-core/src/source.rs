@@ -29,6 +29,17 @@ pub trait ToolSource: Send + Sync + 'static {
     /// It could not be reached or read; tools that it gave before stay as they are.
     async fn load(&self, cancel: &CancelToken) -> Result<LoadedTools, SourceError>;
 
+    /// Connects, and asks for nothing: what goes on in the background for a source whose tools nobody has
+    /// asked for yet, so that they come at once when somebody does, and a source that is not there is
+    /// told of (M-7). May be dropped at any await. A source without a connection keeps this.
+    ///
+    /// # Errors
+    /// It could not be reached.
+    async fn connect(&self, cancel: &CancelToken) -> Result<(), SourceError> {
+        let _ = cancel;
+        Ok(())
+    }
+
     /// Ends when the generation has changed since `seen`; for whoever wants to load in the
     /// background. A source that never changes by itself never ends.
     async fn changed(&self, seen: u64) {
@@ -70,6 +81,9 @@ impl<S: ToolSource + ?Sized> ToolSource for Arc<S> {
     }
     async fn load(&self, cancel: &CancelToken) -> Result<LoadedTools, SourceError> {
         (**self).load(cancel).await
+    }
+    async fn connect(&self, cancel: &CancelToken) -> Result<(), SourceError> {
+        (**self).connect(cancel).await
     }
     async fn changed(&self, seen: u64) {
         (**self).changed(seen).await;

@@ -24,7 +24,7 @@ use yiem_core::{
 
 /// An MCP server as a source of tools (M-4 to M-8).
 ///
-/// Loading connects, lists all pages and gives each tool under the server's own name; what cannot be
+/// Connecting opens the connection and asks for nothing; loading connects if need be, lists all pages and gives each tool under the server's own name; what cannot be
 /// used is reported and costs only itself. A server that dies is started again at the next use.
 #[derive(Clone)]
 pub struct McpToolSource {
@@ -106,6 +106,13 @@ impl ToolSource for McpToolSource {
                 .collect(),
             warnings,
         })
+    }
+
+    async fn connect(&self, cancel: &CancelToken) -> Result<(), SourceError> {
+        let connected = self.client.shared().session(cancel).await;
+        connected
+            .map(drop)
+            .map_err(|error| source_error(self.name(), error))
     }
 
     async fn changed(&self, seen: u64) {

@@ -34,8 +34,8 @@ use crate::snapshot::{Beyond, ToolSnapshot};
 #[non_exhaustive]
 pub enum Discovery {
     /// First only `listTools` is offered; when the model calls it, the sources are asked, and
-    /// their tools are offered from then on (R "Tool Discovery"). Sources are not contacted
-    /// before unless they are required.
+    /// their tools are offered from then on (R "Tool Discovery"). Until then the source tasks
+    /// only connect them ([`ToolSource::connect`]), unless they are required.
     #[default]
     OnDemand,
     /// All of them, as soon as their source has answered; `listTools` as well until all have.
@@ -141,8 +141,10 @@ pub struct SourceStatus {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum SourceState {
-    /// It has not answered yet, or was not asked.
+    /// It has not answered yet.
     Waiting,
+    /// It is there, and was not asked for its tools yet ([`Discovery::OnDemand`]).
+    Connected,
     /// Its tools are known.
     Loaded {
         /// Its generation that they are of.
@@ -264,7 +266,7 @@ impl ToolCatalog {
                         state.stale.contains(&i)
                             || self.0.slots[i].source.generation() != generation
                     }
-                    SourceState::Waiting | SourceState::Failed { .. } => false,
+                    _ => false,
                 })
                 .collect()
         };
@@ -285,6 +287,18 @@ impl ToolCatalog {
     pub async fn answered(&self) {
         let mut generation = self.0.generation.subscribe();
         while !self.0.all_answered() {
+            if generation.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Ends when something is known of each source: its tools where they are wanted, whether it is
+    /// there where they are not ([`Discovery::OnDemand`]), or why not. Asks none itself: for
+    /// whoever spawned the source tasks. [`ToolCatalog::sources`] says what is known.
+    pub async fn settled(&self) {
+        let mut generation = self.0.generation.subscribe();
+        while !self.0.all_settled() {
             if generation.changed().await.is_err() {
                 return;
             }
@@ -326,6 +340,16 @@ impl ToolCatalog {
     #[must_use]
     pub fn quarantined(&self) -> Vec<QuarantinedTool> {
         self.0.lock().registry.quarantined()
+    }
+
+    /// Of what happened, that which is a fault of a source or a tool, oldest first; the rest stays
+    /// for [`ToolCatalog::take_notices`]. For whoever tells of faults at once.
+    #[must_use]
+    pub fn take_faults(&self) -> Vec<CatalogNotice> {
+        let notices = &mut self.0.lock().notices;
+        let (faults, rest) = notices.drain(..).partition(CatalogNotice::is_fault);
+        *notices = rest;
+        Vec::from(faults)
     }
 
     /// What happened since this was called last, oldest first: for listeners and logs.
@@ -429,6 +453,33 @@ impl Shared {
     fn all_answered(&self) -> bool {
         let demanded = *self.demanded.borrow();
         self.lock().all_answered(demanded)
+    }
+
+    fn all_settled(&self) -> bool {
+        let demanded = *self.demanded.borrow();
+        let state = self.lock();
+        let known = |s: &SourceStatus| !matches!(s.state, SourceState::Waiting);
+        state.all_answered(demanded) && state.statuses.iter().all(known)
+    }
+
+    /// Connects a source that nobody has asked for its tools, and notes whether it is there.
+    async fn connect(&self, i: usize, cancel: &CancelToken) {
+        let slot = &self.slots[i];
+        let _one_at_a_time = slot.loading.lock().await;
+        if !matches!(self.lock().statuses[i].state, SourceState::Waiting) {
+            return;
+        }
+        let connecting = AssertUnwindSafe(slot.source.connect(cancel)).catch_unwind();
+        match connecting
+            .await
+            .unwrap_or_else(|panic| Err(panicked(&*slot.source, "it was connected", &*panic)))
+        {
+            Ok(()) => {
+                self.lock().statuses[i].state = SourceState::Connected;
+                self.touch();
+            }
+            Err(error) => self.fail(i, &Arc::new(error)),
+        }
     }
 
     async fn load_all(&self, cancel: &CancelToken) {
@@ -636,7 +687,7 @@ impl State {
         self.statuses
             .iter()
             .filter(|s| demanded || s.own)
-            .all(|s| !matches!(s.state, SourceState::Waiting))
+            .all(|s| !matches!(s.state, SourceState::Waiting | SourceState::Connected))
     }
 
     fn offers(&self, tool: &RegisteredTool) -> bool {
@@ -693,17 +744,23 @@ impl State {
 /// What a source has; one that panics has failed.
 async fn loaded(source: &dyn ToolSource, cancel: &CancelToken) -> Result<LoadedTools, SourceError> {
     let done = AssertUnwindSafe(source.load(cancel)).catch_unwind().await;
-    done.unwrap_or_else(|panic| {
-        let said = panic
-            .downcast_ref::<&str>()
-            .map(|said| (*said).to_owned())
-            .or_else(|| panic.downcast_ref::<String>().cloned())
-            .unwrap_or_else(|| "it left no message".to_owned());
-        Err(SourceError {
-            source_name: source.name().to_owned(),
-            message: format!("it panicked while its tools were loaded: {said}"),
-            retryable: false,
-            cause: None,
-        })
-    })
+    done.unwrap_or_else(|panic| Err(panicked(source, "its tools were loaded", &*panic)))
+}
+
+fn panicked(
+    source: &dyn ToolSource,
+    doing: &str,
+    panic: &(dyn std::any::Any + Send),
+) -> SourceError {
+    let said = panic
+        .downcast_ref::<&str>()
+        .map(|said| (*said).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "it left no message".to_owned());
+    SourceError {
+        source_name: source.name().to_owned(),
+        message: format!("it panicked while {doing}: {said}"),
+        retryable: false,
+        cause: None,
+    }
 }

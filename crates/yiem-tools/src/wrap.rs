@@ -50,6 +50,9 @@ impl<S: ToolSource> ToolSource for WrappedSource<S> {
         loaded.tools = loaded.tools.into_iter().filter_map(&self.change).collect();
         Ok(loaded)
     }
+    async fn connect(&self, cancel: &CancelToken) -> Result<(), SourceError> {
+        self.source.connect(cancel).await
+    }
     async fn changed(&self, seen: u64) {
         self.source.changed(seen).await;
     }

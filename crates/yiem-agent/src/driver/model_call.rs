@@ -143,6 +143,22 @@ impl Driver {
         );
     }
 
+    /// Tells of sources that failed while the model spoke: this may be the run's last reply.
+    fn tell_faults(&self) {
+        if !self.shared.has_sources {
+            return;
+        }
+        for told in self
+            .shared
+            .catalog
+            .take_faults()
+            .into_iter()
+            .filter_map(input_of)
+        {
+            self.handle(told);
+        }
+    }
+
     pub(super) fn model_said(&mut self, input: Input) {
         let ended = match &input {
             Input::Model(event) => {
@@ -153,6 +169,7 @@ impl Driver {
         if ended {
             self.stream = None;
             self.spans.model_ended(&input);
+            self.tell_faults();
         }
         self.handle(input);
     }

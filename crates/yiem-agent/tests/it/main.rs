@@ -36,6 +36,7 @@ mod resumed;
 mod rewind;
 mod session_file;
 mod sessions;
+mod sources;
 mod termination;
 mod traces;
 mod turns;

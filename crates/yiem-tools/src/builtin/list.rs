@@ -140,7 +140,7 @@ pub(super) fn failures(catalog: &ToolCatalog) -> Vec<String> {
         .into_iter()
         .filter_map(|status| match status.state {
             SourceState::Failed { error } => Some(error.to_string()),
-            SourceState::Waiting | SourceState::Loaded { .. } => None,
+            _ => None,
         })
         .collect()
 }

@@ -54,6 +54,17 @@ pub enum CatalogNotice {
     },
 }
 
+impl CatalogNotice {
+    /// Whether it tells of something that does not work.
+    #[must_use]
+    pub fn is_fault(&self) -> bool {
+        matches!(
+            self,
+            Self::SourceFailed { .. } | Self::Quarantined(_) | Self::Warning { .. }
+        )
+    }
+}
+
 impl fmt::Display for CatalogNotice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -34,10 +34,17 @@ async fn follow(shared: Weak<Shared>, i: usize, env: Arc<dyn Env>) {
         ),
         None => return,
     };
-    if !source.own() && demanded.wait_for(|wanted| *wanted).await.is_err() {
-        return;
-    }
     let cancel = CancelToken::new();
+    if !source.own() {
+        let wanted = *demanded.borrow();
+        if !wanted && let Some(now) = shared.upgrade() {
+            // It is there when it is asked, and told of when it is not (M-7).
+            now.connect(i, &cancel).await;
+        }
+        if demanded.wait_for(|wanted| *wanted).await.is_err() {
+            return;
+        }
+    }
     let mut wait = FIRST_WAIT;
     let mut seen = None;
     loop {
@@ -47,7 +54,7 @@ async fn follow(shared: Weak<Shared>, i: usize, env: Arc<dyn Env>) {
         let outcome = now.load(i, &cancel).await;
         let loaded = match &now.lock().statuses[i].state {
             SourceState::Loaded { generation, .. } => Some(*generation),
-            SourceState::Waiting | SourceState::Failed { .. } => None,
+            _ => None,
         };
         drop(now);
         let generation = loaded.unwrap_or_else(|| source.generation());
