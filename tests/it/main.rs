@@ -9,6 +9,7 @@ mod mcp_faults;
 mod mcp_leaks;
 mod mcp_oauth;
 mod mcp_odd;
+mod mcp_questions;
 mod mcp_rmcp;
 mod mcp_transports;
 mod mcp_trust;
