@@ -55,7 +55,7 @@ pub(crate) fn read_fragments(text: &str, ends: &[usize], reply: Reply) -> ToolAr
 
 /// Keyword arguments as Python writes them, from behind the opening parenthesis; and where they
 /// end.
-pub(crate) fn keywords(text: &str) -> Option<(JsonObject, usize)> {
+pub(crate) fn keywords(text: &str) -> Option<(String, usize)> {
     loose::keywords(text)
 }
 
@@ -142,11 +142,13 @@ fn mended(text: &str, wrappings: usize) -> Option<ToolArguments> {
         let end = values.byte_offset();
         return unglued(first, text, end, wrappings);
     }
-    let (value, end) = loose::object(text)?;
+    let (json, end) = loose::object(text)?;
     if !is_prose(text[end..].trim_start()) {
         return None;
     }
-    Some(ToolArguments::from(value))
+    // Its text goes along: numbers that no machine number holds stay in it to the last digit.
+    let value = serde_json::from_str(&json).ok()?;
+    Some(object(value, &json))
 }
 
 /// An object and what stands after it: equal copies and prose are dropped, an empty object
@@ -168,9 +170,30 @@ fn unglued(first: JsonObject, text: &str, end: usize, wrappings: usize) -> Optio
             Some(Ok(Value::Object(copy))) if copy == first => {}
             _ => return None,
         }
+        // Numbers that no machine number holds are equal to others of their size.
+        let copy = &left[..values.byte_offset()];
+        if copy != raw && holds_huge(&first) {
+            return None;
+        }
         left = left[values.byte_offset()..].trim_start();
     }
     is_prose(left).then(|| object(first, raw))
+}
+
+/// Whether there is a number in it of which the machine's number may not hold every digit.
+fn holds_huge(object: &JsonObject) -> bool {
+    fn is_huge(value: &Value) -> bool {
+        const EXACT: f64 = 9_007_199_254_740_992.0;
+        match value {
+            Value::Number(number) => {
+                number.is_f64() && number.as_f64().is_none_or(|number| number.abs() >= EXACT)
+            }
+            Value::Array(items) => items.iter().any(is_huge),
+            Value::Object(object) => holds_huge(object),
+            _ => false,
+        }
+    }
+    object.values().any(is_huge)
 }
 
 /// Whether text after an object can be words about it, and not more of the arguments.

@@ -21,7 +21,7 @@ use ModelErrorKind::{
 };
 
 mod wording;
-use wording::{CODES, Code, WORDINGS};
+use wording::{CODES, Code};
 
 /// The longest message of an error, in characters.
 const MESSAGE_CHARS: usize = 300;
@@ -46,8 +46,10 @@ const CODE_FIELDS: [&str; 7] = [
 ];
 
 /// Fields of an error with what it says, or with an error inside.
-const MESSAGE_FIELDS: [&str; 14] = [
+const MESSAGE_FIELDS: [&str; 22] = [
     "error",
+    "Error",
+    "err",
     "message",
     "detail",
     "msg",
@@ -61,6 +63,22 @@ const MESSAGE_FIELDS: [&str; 14] = [
     "title",
     "base_resp",
     "fault",
+    "faultstring",
+    "Message",
+    "exception",
+    "info",
+    "cause",
+    "reason",
+];
+
+/// Fields that explain an error of which `error` gives only the name.
+const EXPLANATIONS: [&str; 6] = [
+    "message",
+    "detail",
+    "msg",
+    "error_description",
+    "error_message",
+    "description",
 ];
 
 /// An answer with a status that says failure.
@@ -151,6 +169,10 @@ pub(crate) fn of_body(body: &Body<'_>, text: &str) -> Option<ModelError> {
         || rare.base_resp.is_some_and(refuses)
         || rare.kind.get() == Some("error")
         || rare.detail.is_some()
+        || rare.fault.is_some_and(|raw| {
+            let value = serde_json::from_str(raw.get()).unwrap_or_default();
+            !says_nothing(&value)
+        })
         || rare
             .message
             .is_some_and(|message| message.get().starts_with('"'));
@@ -159,6 +181,13 @@ pub(crate) fn of_body(body: &Body<'_>, text: &str) -> Option<ModelError> {
     } else {
         None
     }
+}
+
+/// The error of a whole body in which nothing else was found, if it says anything at all.
+pub(crate) fn of_silent(text: &str) -> Option<ModelError> {
+    let value = serde_json::from_str(text).ok()?;
+    let said = Said::of_words(&value);
+    (!said.message.is_empty()).then(|| of_said(&said))
 }
 
 /// Whether a code or status of a body is one of a failure.
@@ -224,6 +253,13 @@ fn of_said(said: &Said) -> ModelError {
     error
 }
 
+/// A body that is JSON, and of which nothing is known.
+pub(crate) fn without_message(text: &str) -> ModelError {
+    const WHY: &str = "holds no message: neither choices, nor message, nor content; \
+                       is the base URL that of an OpenAI-compatible API? What came";
+    unreadable(text.as_bytes(), WHY)
+}
+
 /// A reply that is nothing that can be read.
 pub(crate) fn unreadable(body: &[u8], why: &str) -> ModelError {
     let text = String::from_utf8_lossy(&body[..body.len().min(4 * BODY_CHARS)]);
@@ -256,12 +292,18 @@ struct Said {
 
 impl Said {
     fn of(value: &Value) -> Self {
-        let mut said = Self::default();
-        said.take(value, 0);
+        let mut said = Self::of_words(value);
         if said.message.is_empty() && !says_nothing(value) {
             // Whatever it is, people see it.
             said.message = value.to_string();
         }
+        said
+    }
+
+    /// The same, without a message where none is found.
+    fn of_words(value: &Value) -> Self {
+        let mut said = Self::default();
+        said.take(value, 0);
         said.wait = retry_after::in_fields(value);
         said
     }
@@ -304,6 +346,7 @@ impl Said {
                         self.take(inner, depth + 1);
                     }
                 }
+                self.explain(object);
                 // What the server behind the server said.
                 if let Some(raw) = object
                     .get("metadata")
@@ -325,6 +368,22 @@ impl Said {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Where `error` is only the name of the failure, what it says stands beside it.
+    fn explain(&mut self, object: &serde_json::Map<String, Value>) {
+        let name = object.get("error").and_then(Value::as_str).map(str::trim);
+        if name != Some(&*self.message) || self.message.is_empty() {
+            return;
+        }
+        let more = EXPLANATIONS
+            .iter()
+            .filter_map(|key| object.get(*key)?.as_str())
+            .map(str::trim)
+            .find(|text| !text.is_empty() && *text != self.message);
+        if let Some(more) = more {
+            self.message = format!("{}: {more}", self.message);
         }
     }
 
@@ -367,9 +426,11 @@ impl Said {
 
 /// One problem of a list: where, and what.
 fn problem(item: &Value) -> Option<String> {
-    let what = ["msg", "message", "error"]
-        .iter()
-        .find_map(|key| item.get(*key)?.as_str())?;
+    let what = item.as_str().or_else(|| {
+        ["msg", "message", "error"]
+            .iter()
+            .find_map(|key| item.get(*key)?.as_str())
+    })?;
     let place: Vec<String> = item
         .get("loc")
         .or(item.get("path"))
@@ -394,7 +455,7 @@ fn of_status(status: u16, said: &Said) -> ModelErrorKind {
     let coded = said.coded();
     let certain = coded.filter(|code| code.certain).map(|code| code.kind);
     match status {
-        401 => Auth,
+        401 | 407 => Auth,
         402 => Quota,
         // Who may not ask, what may not be asked, or what is not paid for.
         403 => match certain.or_else(|| wording(&said.message)) {
@@ -415,8 +476,9 @@ fn of_status(status: u16, said: &Said) -> ModelErrorKind {
             Some(ContextLength) => ContextLength,
             _ => Server,
         },
+        // The request is at fault: words, and codes that are only general, say in which way.
         _ => certain
-            .or_else(|| wording(&said.message))
+            .or_else(|| wording(&said.message).filter(|kind| !kind.is_retryable()))
             .or(coded
                 .map(|code| code.kind)
                 .filter(|kind| !kind.is_retryable()))
@@ -426,11 +488,7 @@ fn of_status(status: u16, said: &Said) -> ModelErrorKind {
 
 /// What the words of a message say.
 fn wording(message: &str) -> Option<ModelErrorKind> {
-    let message = message.to_lowercase();
-    WORDINGS
-        .iter()
-        .find(|(parts, _)| parts.iter().all(|part| message.contains(part)))
-        .map(|(_, kind)| *kind)
+    wording::meaning(&message.to_lowercase())
 }
 
 fn reason(status: u16) -> &'static str {

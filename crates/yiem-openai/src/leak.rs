@@ -205,7 +205,7 @@ fn pythonic(text: &str, offered: &OfferedTools) -> Option<Vec<Found>> {
             .or_else(|| offered.find(name.strip_suffix(".call")?))?;
         calls.push(Found {
             name: name.to_owned(),
-            arguments: Value::Object(values).to_string(),
+            arguments: values,
         });
         rest = arguments[end..].trim_start();
         match rest.strip_prefix(',') {

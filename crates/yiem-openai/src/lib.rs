@@ -9,6 +9,7 @@ mod classify;
 mod client;
 mod compat;
 mod finish;
+mod foreign;
 mod json_model;
 mod leak;
 mod mend;

@@ -11,6 +11,16 @@ use crate::calls::clean_name;
 
 const LONGEST: usize = 64;
 
+/// What models put in front of the name of a tool, as if it stood in a module of theirs.
+const MODULES: [&str; 6] = [
+    "functions.",
+    "functions:",
+    "default_api.",
+    "default_api:",
+    "tools.",
+    "tool.",
+];
+
 /// The name under which the wire knows a tool: the same if it fits the pattern, else its
 /// readable part and a hash. A function of this one name, so that it never changes with the
 /// other tools of a request.
@@ -42,6 +52,18 @@ pub(crate) fn hash(bytes: &[u8]) -> u64 {
     })
 }
 
+/// A name without the number of its call, which some models write behind it: `get_weather:0`.
+fn uncounted(name: &str) -> &str {
+    match name.rsplit_once(':') {
+        Some((head, count))
+            if !count.is_empty() && count.bytes().all(|byte| byte.is_ascii_digit()) =>
+        {
+            head
+        }
+        _ => name,
+    }
+}
+
 /// The tools that a request offered: what a name of the model's is looked up in.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OfferedTools {
@@ -68,18 +90,18 @@ impl OfferedTools {
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&str> {
         let cleaned = clean_name(name);
-        [
-            name,
-            cleaned,
-            cleaned.strip_prefix("functions.").unwrap_or(cleaned),
-        ]
-        .into_iter()
-        .find_map(|name| {
-            let direct = self.originals.get(name);
-            // The model may also know the tool by its own name, from the system prompt.
-            direct.or_else(|| self.originals.get(&*wire_name(name)))
-        })
-        .map(String::as_str)
+        let bare = MODULES
+            .iter()
+            .find_map(|module| cleaned.strip_prefix(module))
+            .unwrap_or(cleaned);
+        [name, cleaned, bare, uncounted(bare)]
+            .into_iter()
+            .find_map(|name| {
+                let direct = self.originals.get(name);
+                // The model may also know the tool by its own name, from the system prompt.
+                direct.or_else(|| self.originals.get(&*wire_name(name)))
+            })
+            .map(String::as_str)
     }
 
     /// The name of the tool as its owner knows it; of a tool that was not offered, what the

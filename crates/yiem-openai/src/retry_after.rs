@@ -7,24 +7,12 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use time::format_description::BorrowedFormatItem;
-use time::macros::format_description;
-use time::{PrimitiveDateTime, UtcOffset};
 use yiem_core::Timestamp;
+
+mod date;
 
 /// Headers with milliseconds; they are finer than `retry-after` and come before it.
 const MILLISECONDS: [&str; 2] = ["retry-after-ms", "x-ms-retry-after-ms"];
-
-/// The forms of an HTTP date, the current one first.
-const DATES: [&[BorrowedFormatItem<'_>]; 3] = [
-    format_description!(
-        "[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT"
-    ),
-    format_description!("[day] [month repr:short] [year] [hour]:[minute]:[second] GMT"),
-    format_description!(
-        "[weekday repr:short] [month repr:short] [day padding:space] [hour]:[minute]:[second] [year]"
-    ),
-];
 
 /// Reads the headers; a name may be in any case.
 pub(crate) fn read<'a>(
@@ -204,20 +192,5 @@ fn duration(number: &str, unit: f64) -> Option<Duration> {
 
 /// A date; one that has passed means no wait.
 fn date(value: &str, now: Timestamp) -> Option<Duration> {
-    let parse = |value: &str| {
-        DATES
-            .iter()
-            .find_map(|form| PrimitiveDateTime::parse(value, form).ok())
-    };
-    let parsed = parse(value).or_else(|| parse(&in_full(value)?))?;
-    let then = parsed.assume_offset(UtcOffset::UTC).unix_timestamp();
-    Some(Timestamp::from_millis(then.checked_mul(1_000)?).since(now))
-}
-
-/// The date of the oldest form, `Monday, 30-Nov-26 10:00:00 GMT`, with the whole year.
-fn in_full(value: &str) -> Option<String> {
-    let (_, date) = value.split_once(", ")?;
-    let mut parts = date.splitn(3, '-');
-    let (day, month, rest) = (parts.next()?, parts.next()?, parts.next()?);
-    Some(format!("{day} {month} 20{rest}"))
+    date::read(value, now).map(|then| then.since(now))
 }

@@ -25,6 +25,7 @@ use crate::arguments::{self, Reply};
 use crate::calls::{Calls, Piece};
 use crate::classify;
 use crate::finish::{self, Meaning};
+use crate::foreign::{self, Foreign};
 use crate::leak::LeakFilter;
 use crate::mend::mended;
 use crate::names::OfferedTools;
@@ -151,7 +152,8 @@ impl ChunkDecoder {
         match self.reader.kind() {
             BodyKind::Json => self.reply.json_body(self.reader.body()),
             BodyKind::Markup => {
-                let error = classify::unreadable(self.reader.body(), "is an HTML page");
+                const WHY: &str = "is an HTML page; is the base URL that of the API? What came";
+                let error = classify::unreadable(self.reader.body(), WHY);
                 self.reply.fail(error);
             }
             BodyKind::Empty | BodyKind::Events => {
@@ -283,6 +285,8 @@ struct ReplyState {
     /// The last chunk held counts and no choices.
     usage_last: bool,
     whole: bool,
+    /// Another API that something that came is of.
+    foreign: Option<&'static Foreign>,
     alike: alike::Alike,
 }
 
@@ -318,6 +322,7 @@ impl ReplyState {
             begun: false,
             usage_last: false,
             whole: false,
+            foreign: None,
             alike: alike::Alike::default(),
             options,
         }
@@ -466,6 +471,7 @@ impl ReplyState {
             Ok(body) => {
                 self.whole = true;
                 self.body(&body, text);
+                self.without_answer(text);
             }
             Err(error) if !self.json_lines(text) => {
                 let cut = error.is_eof() && self.asked == Asked::Stream;
@@ -481,6 +487,15 @@ impl ReplyState {
             }
             Err(_) => {}
         }
+    }
+
+    /// A whole body that held no answer: it may say why under a name that nobody knows.
+    fn without_answer(&mut self, text: &str) {
+        if self.answered || self.done || self.foreign.is_some() {
+            return;
+        }
+        let error = classify::of_silent(text).unwrap_or_else(|| classify::without_message(text));
+        self.fail(error);
     }
 
     /// A stream of one JSON object a line, as Ollama's own interface sends it.
@@ -508,6 +523,11 @@ impl ReplyState {
         self.info(body);
         let counted = self.counts_of(body);
         if let Some(rare) = body.rare() {
+            if let Some(api) = foreign::of_event(rare) {
+                self.foreign = Some(api);
+                return;
+            }
+            self.foreign = self.foreign.or_else(|| foreign::of_body(rare));
             if let Some(word) = rare.done_reason.get() {
                 self.ended_with(word);
             }

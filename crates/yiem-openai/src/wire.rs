@@ -405,6 +405,8 @@ tolerant! {
     RareOfBody {
         /// Cloudflare's envelope, and others' lists of what went wrong.
         errors: Raw<'a> = "errors",
+        /// Other names of `error`.
+        fault: Raw<'a> = "Error" | "err" | "fault" | "exception",
         success: Raw<'a> = "success",
         code: Text<'a> = "code" | "error_code",
         status: Text<'a> = "status" | "status_code",
@@ -428,6 +430,10 @@ tolerant! {
         stop_reason: Text<'a> = "stop_reason" | "stopReason",
         done_reason: Text<'a> = "done_reason",
         done: Raw<'a> = "done",
+        /// Of other APIs than this one.
+        candidates: Raw<'a> = "candidates",
+        output: Raw<'a> = "output",
+        data: Raw<'a> = "data",
     }
 }
 

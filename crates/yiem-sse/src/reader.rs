@@ -129,7 +129,7 @@ impl Default for Start {
 }
 
 /// How much of a stray line is kept.
-const STRAY_BYTES: usize = 512;
+const STRAY_BYTES: usize = 16 << 10;
 
 const BYTE_ORDER_MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
 

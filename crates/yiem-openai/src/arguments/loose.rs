@@ -1,63 +1,52 @@
 //! A reader of objects that are nearly JSON.
 //!
 //! Knows: control characters and odd escapes inside strings, single quotes, Python's words,
-//! bare keys, commas before a closing bracket. Does not know: how to close what is open, or how
-//! to choose between two readings; such text is refused.
+//! bare keys, commas before a closing bracket; it gives the same as JSON, numbers as they stand.
+//! Does not know: how to close what is open, or how to choose between two readings; such text
+//! is refused.
 
-use serde_json::{Number, Value};
-use yiem_core::JsonObject;
+use serde_json::Number;
 
 /// As deep as serde_json itself goes.
 const DEPTH: usize = 127;
 
-/// Reads the object at the beginning of the text; gives it and where it ends.
-pub(super) fn object(text: &str) -> Option<(JsonObject, usize)> {
-    let mut reader = Reader {
-        text,
-        at: 0,
-        depth: 0,
-    };
-    match reader.value()? {
-        Value::Object(object) => Some((object, reader.at)),
-        _ => None,
-    }
+/// Reads the object at the beginning of the text; gives it as JSON, and where it ends.
+pub(super) fn object(text: &str) -> Option<(String, usize)> {
+    let mut reader = Reader::new(text);
+    reader.peek().filter(|c| *c == '{')?;
+    reader.value()?;
+    Some((reader.json, reader.at))
 }
 
 /// Reads the keyword arguments of a Python call, from behind its opening parenthesis; gives them
-/// and where the closing one ends.
-pub(super) fn keywords(text: &str) -> Option<(JsonObject, usize)> {
-    let mut reader = Reader {
-        text,
-        at: 0,
-        depth: 0,
-    };
-    let mut object = JsonObject::new();
-    loop {
-        reader.skip_space();
-        if reader.takes(')') {
-            return Some((object, reader.at));
-        }
-        let key = reader.bare_key()?;
-        reader.skip_space();
-        if !reader.takes('=') {
-            return None;
-        }
-        let value = reader.value()?;
-        object.insert(key, value);
-        if !reader.more(')')? {
-            return Some((object, reader.at));
-        }
-    }
+/// as a JSON object, and where the closing one ends.
+pub(super) fn keywords(text: &str) -> Option<(String, usize)> {
+    let mut reader = Reader::new(text);
+    reader.json.push('{');
+    reader.members('=', ')', Reader::bare_key)?;
+    reader.json.push('}');
+    Some((reader.json, reader.at))
 }
 
 struct Reader<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
+    /// What was read, as JSON.
+    json: String,
 }
 
-impl Reader<'_> {
-    fn rest(&self) -> &str {
+impl<'a> Reader<'a> {
+    fn new(text: &'a str) -> Self {
+        Self {
+            text,
+            at: 0,
+            depth: 0,
+            json: String::with_capacity(text.len()),
+        }
+    }
+
+    fn rest(&self) -> &'a str {
         &self.text[self.at..]
     }
 
@@ -84,62 +73,74 @@ impl Reader<'_> {
         found
     }
 
-    fn value(&mut self) -> Option<Value> {
+    fn value(&mut self) -> Option<()> {
         self.skip_space();
         match self.peek()? {
-            '{' => self.nested(Self::members),
-            '[' => self.nested(Self::items),
-            quote @ ('"' | '\'') => self.string(quote).map(Value::String),
+            '{' => self.nested('}', |reader| reader.members(':', '}', Self::key)),
+            '[' => self.nested(']', Self::items),
+            quote @ ('"' | '\'') => self.string(quote),
             '-' | '0'..='9' => self.number(),
             _ => self.word(),
         }
     }
 
-    fn nested(&mut self, inner: fn(&mut Self) -> Option<Value>) -> Option<Value> {
-        self.next();
+    fn nested(&mut self, close: char, inner: impl Fn(&mut Self) -> Option<()>) -> Option<()> {
+        let open = self.next()?;
+        self.json.push(open);
         self.depth += 1;
         if self.depth > DEPTH {
             return None;
         }
-        let value = inner(self)?;
+        inner(self)?;
         self.depth -= 1;
-        Some(value)
+        self.json.push(close);
+        Some(())
     }
 
-    fn members(&mut self) -> Option<Value> {
-        let mut object = JsonObject::new();
+    fn members(
+        &mut self,
+        between: char,
+        close: char,
+        key: fn(&mut Self) -> Option<()>,
+    ) -> Option<()> {
+        let mut first = true;
         loop {
             self.skip_space();
-            if self.takes('}') {
-                return Some(Value::Object(object));
+            if self.takes(close) {
+                return Some(());
             }
-            let key = match self.peek()? {
-                quote @ ('"' | '\'') => self.string(quote)?,
-                _ => self.bare_key()?,
-            };
+            self.separate(&mut first);
+            key(self)?;
             self.skip_space();
-            if !self.takes(':') {
+            if !self.takes(between) {
                 return None;
             }
-            let value = self.value()?;
-            object.insert(key, value);
-            if !self.more('}')? {
-                return Some(Value::Object(object));
+            self.json.push(':');
+            self.value()?;
+            if !self.more(close)? {
+                return Some(());
             }
         }
     }
 
-    fn items(&mut self) -> Option<Value> {
-        let mut items = Vec::new();
+    fn items(&mut self) -> Option<()> {
+        let mut first = true;
         loop {
             self.skip_space();
             if self.takes(']') {
-                return Some(Value::Array(items));
+                return Some(());
             }
-            items.push(self.value()?);
+            self.separate(&mut first);
+            self.value()?;
             if !self.more(']')? {
-                return Some(Value::Array(items));
+                return Some(());
             }
+        }
+    }
+
+    fn separate(&mut self, first: &mut bool) {
+        if !std::mem::take(first) {
+            self.json.push(',');
         }
     }
 
@@ -152,49 +153,64 @@ impl Reader<'_> {
         self.takes(close).then_some(false)
     }
 
-    fn bare_key(&mut self) -> Option<String> {
+    fn key(&mut self) -> Option<()> {
+        match self.peek()? {
+            quote @ ('"' | '\'') => self.string(quote),
+            _ => self.bare_key(),
+        }
+    }
+
+    fn bare_key(&mut self) -> Option<()> {
         let rest = self.rest();
         let end = rest
             .find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '$')))
             .filter(|end| *end > 0)?;
-        let key = rest[..end].to_owned();
+        self.quoted(&rest[..end])?;
         self.at += end;
-        Some(key)
+        Some(())
     }
 
-    fn word(&mut self) -> Option<Value> {
-        for (word, value) in [
-            ("true", Value::Bool(true)),
-            ("True", Value::Bool(true)),
-            ("false", Value::Bool(false)),
-            ("False", Value::Bool(false)),
-            ("null", Value::Null),
-            ("None", Value::Null),
+    /// Writes a text as a JSON string.
+    fn quoted(&mut self, text: &str) -> Option<()> {
+        self.json.push_str(&serde_json::to_string(text).ok()?);
+        Some(())
+    }
+
+    fn word(&mut self) -> Option<()> {
+        for (word, meant) in [
+            ("true", "true"),
+            ("True", "true"),
+            ("false", "false"),
+            ("False", "false"),
+            ("null", "null"),
+            ("None", "null"),
         ] {
             if let Some(after) = self.rest().strip_prefix(word)
                 && !after.starts_with(|c: char| c.is_alphanumeric() || c == '_')
             {
                 self.at += word.len();
-                return Some(value);
+                self.json.push_str(meant);
+                return Some(());
             }
         }
         None
     }
 
-    fn number(&mut self) -> Option<Value> {
+    fn number(&mut self) -> Option<()> {
         let rest = self.rest();
         let end = rest
             .find(|c: char| !(c.is_ascii_digit() || matches!(c, '-' | '+' | '.' | 'e' | 'E')))
             .unwrap_or(rest.len());
-        let number: Number = serde_json::from_str(&rest[..end]).ok()?;
+        serde_json::from_str::<Number>(&rest[..end]).ok()?;
+        self.json.push_str(&rest[..end]);
         self.at += end;
-        Some(Value::Number(number))
+        Some(())
     }
 
     /// A string in either kind of quotes. Control characters stand for themselves. A backslash
     /// that begins no escape is one itself, unless the string has real escapes too: `C:\new\x`
     /// could mean either, and is refused.
-    fn string(&mut self, quote: char) -> Option<String> {
+    fn string(&mut self, quote: char) -> Option<()> {
         self.next();
         let mut text = String::new();
         let (mut letters, mut odd) = (false, false);
@@ -222,7 +238,10 @@ impl Reader<'_> {
                 c => text.push(c),
             }
         }
-        (!(letters && odd)).then_some(text)
+        if letters && odd {
+            return None;
+        }
+        self.quoted(&text)
     }
 
     fn unicode(&mut self) -> Option<char> {

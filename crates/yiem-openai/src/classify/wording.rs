@@ -58,6 +58,8 @@ pub(super) const CODES: &[Code] = &[
     certain("string_above_max_length", ContextLength),
     certain("request_too_large", ContextLength),
     certain("max_tokens_exceeded", ContextLength),
+    certain("prompt_tokens_exceeded", ContextLength),
+    certain("tokens_limit_reached", ContextLength),
     certain("insufficient_quota", Quota),
     certain("insufficient_user_quota", Quota),
     certain("insufficient_balance", Quota),
@@ -117,9 +119,88 @@ pub(super) const CODES: &[Code] = &[
     word("error", Server),
 ];
 
-/// Texts that a message has all of, in lower case, and what it then means. The first that fits
-/// counts; throttling comes before sizes, since its messages speak of tokens too.
-pub(super) const WORDINGS: &[(&[&str], ModelErrorKind)] = &[
+/// What a message means, in lower case. Throttling comes before sizes, since its messages speak
+/// of tokens too.
+pub(super) fn meaning(message: &str) -> Option<ModelErrorKind> {
+    let listed = |list: &[(&[&str], ModelErrorKind)]| {
+        list.iter()
+            .find(|(parts, _)| parts.iter().all(|part| message.contains(part)))
+            .map(|(_, kind)| *kind)
+    };
+    listed(THROTTLED)
+        .or_else(|| says_too_long(message).then_some(ContextLength))
+        .or_else(|| listed(WORDINGS))
+}
+
+/// Whether it says of something that a context is measured by that there is too much of it.
+fn says_too_long(message: &str) -> bool {
+    let has = |list: &[&str]| list.iter().any(|part| message.contains(part));
+    has(MEASURES) && has(EXCESSES)
+}
+
+/// What a context is measured by.
+const MEASURES: &[&str] = &[
+    "context length",
+    "context size",
+    "context window",
+    "context limit",
+    "model context",
+    "n_ctx",
+    "maximum context",
+    "max context",
+    "model length",
+    "max_model_len",
+    "max_seq_len",
+    "sequence length",
+    "prompt length",
+    "prompt token",
+    "prompt_token",
+    "prompt has",
+    "prompt contains",
+    "input length",
+    "input token",
+    "input_token",
+    "input has",
+    "number of tokens",
+    "token count",
+    "token limit",
+    "tokens limit",
+    "total tokens",
+    "上下文长度",
+    "输入长度",
+];
+
+/// How it is said that there is too much of something.
+const EXCESSES: &[&str] = &[
+    "exceed",
+    "too long",
+    "too large",
+    "too big",
+    "too many",
+    "longer than",
+    "larger than",
+    "bigger than",
+    "greater than",
+    "more than",
+    "less than",
+    "smaller than",
+    "shorter than",
+    "at most",
+    "not enough",
+    "does not fit",
+    "doesn't fit",
+    "do not fit",
+    "don't fit",
+    "beyond",
+    "over the",
+    "overflow",
+    "surpass",
+    "reached",
+    "超",
+];
+
+/// Texts that a message has all of, and what it then means. The first that fits counts.
+const THROTTLED: &[(&[&str], ModelErrorKind)] = &[
     (&["rate limit"], RateLimit),
     (&["rate-limit"], RateLimit),
     (&["ratelimit"], RateLimit),
@@ -133,22 +214,31 @@ pub(super) const WORDINGS: &[(&[&str], ModelErrorKind)] = &[
     (&["credit balance"], Quota),
     (&["insufficient balance"], Quota),
     (&["budget has been exceeded"], Quota),
+    (&["余额不足"], Quota),
+    (&["欠费"], Quota),
+    (&["速率限制"], RateLimit),
+    (&["请求过于频繁"], RateLimit),
+];
+
+/// The same for what is neither throttling nor money.
+const WORDINGS: &[(&[&str], ModelErrorKind)] = &[
     (&["prompt is too long"], ContextLength),
     (&["prompt too long"], ContextLength),
     (&["input is too long"], ContextLength),
     (&["input too long"], ContextLength),
+    (&["prompt is too large"], ContextLength),
+    (&["prompt too large"], ContextLength),
+    (&["conversation is too long"], ContextLength),
+    (&["messages are too long"], ContextLength),
+    (&["contextwindowexceeded"], ContextLength),
+    (&["context", "overflow"], ContextLength),
+    (&["body too large", "tokens"], ContextLength),
+    (&["prompt", "超长"], ContextLength),
     (&["request too large"], ContextLength),
     (&["maximum context length"], ContextLength),
     (&["max context length"], ContextLength),
-    (&["context length exceeded"], ContextLength),
-    (&["exceed", "context length"], ContextLength),
-    (&["greater than the context length"], ContextLength),
-    (&["longer than the context length"], ContextLength),
     (&["longer than", "context"], ContextLength),
     (&["larger than", "context"], ContextLength),
-    (&["exceed", "context size"], ContextLength),
-    (&["exceed", "context window"], ContextLength),
-    (&["exceed", "context limit"], ContextLength),
     (&["exceed", "context", "token"], ContextLength),
     (&["context window", "full"], ContextLength),
     (&["exceeds", "maximum", "tokens"], ContextLength),
@@ -156,16 +246,10 @@ pub(super) const WORDINGS: &[(&[&str], ModelErrorKind)] = &[
     (&["maximum prompt length"], ContextLength),
     (&["prompt", "exceed", "length"], ContextLength),
     (&["range of input length"], ContextLength),
-    (&["longer than", "model length"], ContextLength),
     (&["must have less than", "tokens"], ContextLength),
-    (&["exceed", "model token limit"], ContextLength),
     (&["max_prompt_tokens"], ContextLength),
     (&["exceeds", "model's", "length"], ContextLength),
-    (&["exceed", "input token"], ContextLength),
-    (&["input token", "exceed"], ContextLength),
-    (&["input length", "exceed"], ContextLength),
     (&["too many tokens"], ContextLength),
-    (&["token limit exceeded"], ContextLength),
     (&["tokens", "must be <=", "max"], ContextLength),
     (
         &["inputs tokens", "max_new_tokens", "must be"],
@@ -188,6 +272,7 @@ pub(super) const WORDINGS: &[(&[&str], ModelErrorKind)] = &[
     (&["content management policy"], ContentFilter),
     (&["content moderation"], ContentFilter),
     (&["flagged"], ContentFilter),
+    (&["敏感"], ContentFilter),
     (&["safety system"], ContentFilter),
     (&["inappropriate content"], ContentFilter),
     (&["api key"], Auth),

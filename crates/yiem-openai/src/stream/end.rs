@@ -137,6 +137,9 @@ impl ReplyState {
         meaning: Option<Meaning>,
         calls: usize,
     ) -> Result<StopReason, ModelError> {
+        if let Some(api) = self.foreign.filter(|_| !self.answered) {
+            return Err(api.error());
+        }
         if !complete {
             return Err(self.incomplete());
         }
