@@ -4,6 +4,7 @@
 
 mod facade_paths;
 mod gateway_asks;
+mod gateway_subscriptions;
 mod mcp_client;
 mod mcp_faults;
 mod mcp_leaks;

@@ -69,7 +69,7 @@ impl TokenStore for MemoryTokenStore {
 /// Keeps tokens in a directory, one file a server, readable by its owner alone (0600, the directory 0700).
 ///
 /// A file that others can read is not used. Files are replaced whole, so that two processes never leave half
-/// of one.
+/// of one; what a process left behind that was killed while it wrote goes with the next use of the directory.
 #[derive(Debug, Clone)]
 pub struct FileTokenStore {
     directory: PathBuf,
@@ -137,7 +137,12 @@ fn failed(what: &str, path: &Path, error: io::Error) -> McpError {
 impl TokenStore for FileTokenStore {
     async fn load(&self, server: &str) -> Result<Option<String>, McpError> {
         let (path, server) = (self.path(server), server.to_owned());
-        aside(move || read_private(&path, &server)).await
+        let directory = self.directory.clone();
+        aside(move || {
+            sweep(&directory);
+            read_private(&path, &server)
+        })
+        .await
     }
 
     async fn save(&self, server: &str, secret: &str) -> Result<(), McpError> {
@@ -151,12 +156,15 @@ impl TokenStore for FileTokenStore {
     }
 
     async fn clear(&self, server: &str) -> Result<(), McpError> {
-        let path = self.path(server);
-        aside(move || match std::fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(failed("removed", &path, error))
+        let (directory, path) = (self.directory.clone(), self.path(server));
+        aside(move || {
+            sweep(&directory);
+            match std::fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    Err(failed("removed", &path, error))
+                }
+                _ => Ok(()),
             }
-            _ => Ok(()),
         })
         .await
     }
@@ -197,35 +205,100 @@ fn check_private(_: &Path) -> Result<(), McpError> {
     Ok(())
 }
 
+/// What the names of drafts end in.
+const DRAFT: &str = "new";
+/// How often a draft is begun anew that was swept before it was locked.
+const DRAFTS_TRIED: usize = 5;
+
 /// A name for a draft that nobody else uses: neither this process, nor one of the same number elsewhere.
 fn draft(path: &Path) -> PathBuf {
     static DRAFTS: AtomicU64 = AtomicU64::new(0);
     let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
     let random = RandomState::new().hash_one(number);
-    path.with_extension(format!("{}-{number}-{random:016x}.new", std::process::id()))
+    path.with_extension(format!(
+        "{}-{number}-{random:016x}.{DRAFT}",
+        std::process::id()
+    ))
+}
+
+/// Whether it is a name that [`draft`] gives.
+fn is_draft(name: &str) -> bool {
+    let mut parts = name.rsplit('.');
+    let (Some(DRAFT), Some(middle), Some(stem)) = (parts.next(), parts.next(), parts.next()) else {
+        return false;
+    };
+    let numbers: Vec<&str> = middle.split('-').collect();
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let hash = |text: &str| text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let [process, number, random] = numbers[..] else {
+        return false;
+    };
+    let of_a_server = stem.rsplit('-').next().is_some_and(hash);
+    of_a_server && digits(process) && digits(number) && hash(random)
+}
+
+/// Takes away the drafts of processes that are gone. Who writes one holds its lock, and a process that is killed
+/// lets go of it. What cannot be looked at stays.
+fn sweep(directory: &Path) {
+    let Ok(files) = std::fs::read_dir(directory) else {
+        return;
+    };
+    for file in files.flatten() {
+        let is_file = file.file_type().is_ok_and(|kind| kind.is_file());
+        if !is_file || !file.file_name().to_str().is_some_and(is_draft) {
+            continue;
+        }
+        let path = file.path();
+        let left = std::fs::File::open(&path).is_ok_and(|draft| draft.try_lock().is_ok());
+        if left {
+            let _ = std::fs::remove_file(&path);
+        }
+    }
 }
 
 fn write_private(directory: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut make = std::fs::DirBuilder::new();
     make.recursive(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::DirBuilderExt as _;
+        make.mode(0o700);
+    }
+    make.create(directory)?;
+    sweep(directory);
+    let mut tries = 1;
+    loop {
+        let draft = draft(path);
+        let written = write_draft(&draft, bytes).and_then(|locked| {
+            std::fs::rename(&draft, path)?;
+            // Its lock is kept until it is no draft any more.
+            drop(locked);
+            Ok(())
+        });
+        let Err(error) = written else { return Ok(()) };
+        let _ = std::fs::remove_file(&draft);
+        let swept = error.kind() == io::ErrorKind::NotFound;
+        if !swept || tries == DRAFTS_TRIED {
+            return Err(error);
+        }
+        tries += 1;
+    }
+}
+
+fn write_draft(draft: &Path, bytes: &[u8]) -> io::Result<std::fs::File> {
     let mut open = std::fs::File::options();
     open.write(true).create_new(true);
     #[cfg(unix)]
     {
-        use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-        make.mode(0o700);
+        use std::os::unix::fs::OpenOptionsExt as _;
         open.mode(0o600);
     }
-    make.create(directory)?;
-    let draft = draft(path);
-    let written = open
-        .open(&draft)
-        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
-        .and_then(|()| std::fs::rename(&draft, path));
-    if written.is_err() {
-        let _ = std::fs::remove_file(&draft);
-    }
-    written
+    let mut file = open.open(draft)?;
+    // Where there are no locks, drafts are never found unlocked either, and stay.
+    let _ = file.try_lock();
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    Ok(file)
 }
 
 #[cfg(test)]

@@ -141,3 +141,64 @@ async fn two_that_keep_at_once_do_not_break_each_other() {
     let files = std::fs::read_dir(&folder.0).expect("a folder").count();
     assert_eq!(files, 1, "no draft is left");
 }
+
+fn files_of(folder: &Folder) -> usize {
+    std::fs::read_dir(&folder.0).expect("a folder").count()
+}
+
+#[tokio::test]
+async fn a_draft_of_a_process_that_was_killed_is_swept_and_one_that_is_written_is_not() {
+    let folder = Folder::new("swept");
+    let store = FileTokenStore::new(&folder.0);
+    store.save(SERVER, "secret").await.expect("kept");
+    let left = draft(&store.path("https://other.example/"));
+    let others = folder.0.join("notes.new");
+    std::fs::write(&others, "not ours").expect("written");
+    for touch in ["load", "save", "clear"] {
+        std::fs::write(&left, "half a sec").expect("written");
+        let written = write_draft(&draft(&left), b"x").expect("a draft");
+        assert_eq!(files_of(&folder), 4, "{touch}");
+        match touch {
+            "load" => drop(store.load(SERVER).await.expect("read")),
+            "save" => store.save(SERVER, "secret").await.expect("kept"),
+            _ => store.clear("https://other.example/").await.expect("gone"),
+        }
+        assert!(!left.exists(), "{touch}");
+        assert_eq!(
+            files_of(&folder),
+            3,
+            "{touch}: the one that is written stays"
+        );
+        // Its process ends without a word.
+        drop(written);
+        store.load(SERVER).await.expect("read");
+        assert_eq!(files_of(&folder), 2, "{touch}");
+    }
+    assert!(others.exists(), "what is not ours stays");
+}
+
+#[test]
+fn only_names_of_drafts_are_drafts() {
+    let store = FileTokenStore::new("tokens");
+    let name = |path: PathBuf| {
+        path.file_name()
+            .expect("a name")
+            .to_string_lossy()
+            .into_owned()
+    };
+    assert!(is_draft(&name(draft(&store.path(SERVER)))));
+    assert!(!is_draft(&name(store.path(SERVER))));
+    for other in [
+        "",
+        "new",
+        ".new",
+        "x.new",
+        "a-0123456789abcdef.1-2.new",
+        "a-0123456789abcdef.1-2-3.new",
+        "a.1-2-0123456789abcdef.new",
+        "a-0123456789abcdef.x-2-0123456789abcdef.new",
+        "a-0123456789abcdef.1-2-0123456789abcdef.old",
+    ] {
+        assert!(!is_draft(other), "{other}");
+    }
+}

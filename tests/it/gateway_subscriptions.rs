@@ -1,0 +1,346 @@
+//! What a gateway declares, subscribes to and lets go of for its callers: only what holds, and for as long as
+//! somebody wants it. Raw bytes on the callers' side, real processes behind (M-10).
+
+use super::mcp_faults::process;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use yiem::{SystemEnv, async_trait};
+use yiem_mcp::{
+    CallOptions, DialectChoice, Elicit, Elicitation, ElicitationAnswer, Gateway, GatewayHttpConfig,
+    McpClient, McpEvent, McpServer,
+};
+use yiem_test::server::{Act, FakeMcpServer};
+
+async fn within<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(60), work)
+        .await
+        .expect("nothing waits for ever")
+}
+
+fn script() -> FakeMcpServer {
+    let change =
+        r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"r:1"}}"#;
+    let visit = json!({"method": "elicitation/create", "params": {"mode": "url", "message": "Go", "url": "https://h.example/x", "elicitationId": "e1"}});
+    ["change", "seen", "visit", "refuse", "done"]
+        .into_iter()
+        .fold(FakeMcpServer::legacy(), FakeMcpServer::tool)
+        .on("resources/subscribe", [Act::Reply(json!({}))])
+        .on("resources/unsubscribe", [Act::Reply(json!({}))])
+        .on("tools/call:change", [Act::raw(change), Act::text("changed")])
+        .on("tools/call:seen", [Act::Seen])
+        .on("tools/call:visit", [Act::Ask(visit)])
+        .on("tools/call:refuse", [Act::raw(r#"{"jsonrpc":"2.0","id":$id,"error":{"code":-32042,"message":"visit first","data":{"elicitations":[{"mode":"url","message":"Go","url":"https://h.example/y","elicitationId":"e2"}]}}}"#)])
+        .on("tools/call:done", [
+            Act::raw(r#"{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":"e1"}}"#),
+            Act::raw(r#"{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":"e2"}}"#),
+            Act::raw(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#),
+            Act::text("done"),
+        ])
+}
+
+async fn over_http(
+    config: impl FnOnce(GatewayHttpConfig) -> GatewayHttpConfig,
+) -> (Gateway, String) {
+    let http = config(GatewayHttpConfig::new("127.0.0.1:0".parse().unwrap()));
+    let gateway = Gateway::builder(SystemEnv::shared())
+        .server(process(&script()))
+        .http(http)
+        .start();
+    let gateway = within(gateway).await.unwrap();
+    let url = format!("http://{}/mcp", gateway.http_addresses()[0]);
+    (gateway, url)
+}
+
+/// Posts a message; the session that was opened by it, and the answer's body.
+async fn post(url: &str, session: Option<&str>, body: &Value) -> (Option<String>, Value) {
+    let http = reqwest::Client::builder()
+        .tls_backend_preconfigured(yiem_tls::client_config())
+        .build()
+        .unwrap();
+    let mut request = http
+        .post(url)
+        .header("accept", "application/json, text/event-stream")
+        .header("content-type", "application/json")
+        .body(body.to_string());
+    if let Some(session) = session {
+        request = request.header("mcp-session-id", session);
+    }
+    let response = within(request.send()).await.unwrap();
+    let opened = response.headers().get("mcp-session-id");
+    let opened = opened.map(|id| id.to_str().unwrap().to_owned());
+    let text = within(response.text()).await.unwrap();
+    (
+        opened,
+        serde_json::from_str(&text).unwrap_or(Value::String(text)),
+    )
+}
+
+fn open() -> Value {
+    json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25", "capabilities": {}}})
+}
+
+fn call(id: u64, tool: &str) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": tool, "arguments": {}}})
+}
+
+/// The methods of the messages about subscriptions that reached the server.
+fn about_subscriptions(answer: &Value) -> Vec<String> {
+    let text = answer["result"]["content"][0]["text"].as_str().unwrap();
+    let seen: Vec<Value> = serde_json::from_str(text).unwrap();
+    let methods = seen.iter().filter_map(|message| message["method"].as_str());
+    methods
+        .filter_map(|name| name.strip_prefix("resources/"))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[tokio::test]
+async fn changes_are_declared_only_to_callers_that_can_be_told_of_them() {
+    let (_told, url) = over_http(|config| config).await;
+    let (session, answer) = post(&url, None, &open()).await;
+    assert!(session.is_some());
+    let declared = &answer["result"]["capabilities"];
+    assert_eq!(
+        declared["resources"],
+        json!({"listChanged": true, "subscribe": true})
+    );
+    assert_eq!(declared["tools"], json!({"listChanged": true}));
+
+    let (_untold, url) = over_http(|config| config.sessions(false)).await;
+    let (session, answer) = post(&url, None, &open()).await;
+    assert_eq!(session, None);
+    let declared = &answer["result"]["capabilities"];
+    assert_eq!(declared["resources"], json!({}), "{declared}");
+    assert_eq!(declared["tools"], json!({}), "{declared}");
+    // As it says: a subscription is refused, with the way that there is.
+    let subscribe = json!({"jsonrpc": "2.0", "id": 2, "method": "resources/subscribe", "params": {"uri": "r:1"}});
+    let (_, refused) = post(&url, None, &subscribe).await;
+    let words = refused["error"]["message"].as_str().unwrap();
+    assert!(words.contains("subscriptions/listen"), "{refused}");
+}
+
+#[tokio::test]
+async fn the_server_is_told_when_the_last_session_that_wanted_a_resource_ends() {
+    let (_gateway, url) = over_http(|config| config).await;
+    let mut sessions = Vec::new();
+    for id in 2..4 {
+        let (session, _) = post(&url, None, &open()).await;
+        let session = session.unwrap();
+        let subscribe = json!({"jsonrpc": "2.0", "id": id, "method": "resources/subscribe", "params": {"uri": "r:1"}});
+        let (_, answer) = post(&url, Some(&session), &subscribe).await;
+        assert_eq!(answer["result"], json!({}), "{answer}");
+        sessions.push(session);
+    }
+    let (witness, _) = post(&url, None, &open()).await;
+    let witness = witness.unwrap();
+    let http = reqwest::Client::builder()
+        .tls_backend_preconfigured(yiem_tls::client_config())
+        .build()
+        .unwrap();
+    for (ended, session) in sessions.iter().enumerate() {
+        let (_, seen) = post(&url, Some(&witness), &call(9, "seen")).await;
+        assert_eq!(
+            about_subscriptions(&seen),
+            ["subscribe", "subscribe"],
+            "{ended}"
+        );
+        let ending = http.delete(&url).header("mcp-session-id", session).send();
+        assert_eq!(within(ending).await.unwrap().status().as_u16(), 200);
+    }
+    within(async {
+        loop {
+            let (_, seen) = post(&url, Some(&witness), &call(9, "seen")).await;
+            let about = about_subscriptions(&seen);
+            if about.len() > 2 {
+                return assert_eq!(about, ["subscribe", "subscribe", "unsubscribe"]);
+            }
+        }
+    })
+    .await;
+}
+
+/// A gateway on pipes, spoken to by lines.
+struct Piped {
+    input: ChildStdin,
+    lines: Lines<BufReader<ChildStdout>>,
+    _child: Child,
+}
+
+impl Piped {
+    fn start() -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_mcp-gateway"))
+            .args(["--stdio", "--", env!("CARGO_BIN_EXE_fake-mcp-server")])
+            .arg(script().to_json())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        Self {
+            input: child.stdin.take().unwrap(),
+            lines: BufReader::new(child.stdout.take().unwrap()).lines(),
+            _child: child,
+        }
+    }
+
+    async fn says(&mut self, message: Value) {
+        let line = format!("{message}\n");
+        within(self.input.write_all(line.as_bytes())).await.unwrap();
+    }
+
+    /// The messages up to the answer to that request, which is the last.
+    async fn hears_until(&mut self, id: u64) -> Vec<Value> {
+        let mut heard = Vec::new();
+        loop {
+            let line = within(self.lines.next_line())
+                .await
+                .unwrap()
+                .expect("a line");
+            let message: Value = serde_json::from_str(&line).unwrap();
+            let ends = message["id"] == id && message.get("method").is_none();
+            heard.push(message);
+            if ends {
+                return heard;
+            }
+        }
+    }
+
+    async fn hears_of(&mut self, method: &str) -> Value {
+        loop {
+            let line = within(self.lines.next_line())
+                .await
+                .unwrap()
+                .expect("a line");
+            let message: Value = serde_json::from_str(&line).unwrap();
+            if message["method"] == method {
+                return message;
+            }
+        }
+    }
+}
+
+fn modern(mut message: Value) -> Value {
+    message["params"]["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    message
+}
+
+/// Whose updates of the resource came: the listeners' ids.
+fn updates(heard: &[Value]) -> Vec<Value> {
+    heard
+        .iter()
+        .filter(|message| message["method"] == "notifications/resources/updated")
+        .map(|message| message["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"].clone())
+        .collect()
+}
+
+#[tokio::test]
+async fn of_two_listeners_that_share_a_resource_each_ends_for_itself() {
+    let mut gateway = Piped::start();
+    for id in [1, 2] {
+        let listen = json!({"jsonrpc": "2.0", "id": id, "method": "subscriptions/listen",
+            "params": {"notifications": {"resourceSubscriptions": ["r:1"]}}});
+        gateway.says(modern(listen)).await;
+        let granted = gateway
+            .hears_of("notifications/subscriptions/acknowledged")
+            .await;
+        let granted = &granted["params"]["notifications"]["resourceSubscriptions"];
+        assert_eq!(*granted, json!(["r:1"]));
+    }
+    gateway.says(modern(call(10, "change"))).await;
+    let mut heard = gateway.hears_until(10).await;
+    while updates(&heard).len() < 2 {
+        gateway.says(modern(call(11, "seen"))).await;
+        heard.extend(gateway.hears_until(11).await);
+    }
+    let mut both = updates(&heard);
+    both.sort_by_key(Value::as_u64);
+    assert_eq!(both, [json!(1), json!(2)]);
+
+    for (ended, left) in [(1, vec![json!(2)]), (2, vec![])] {
+        let over = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": ended}});
+        gateway.says(over).await;
+        gateway.says(modern(call(20, "change"))).await;
+        let mut heard = gateway.hears_until(20).await;
+        // Two rounds later, what was to come has come.
+        let mut about = Vec::new();
+        within(async {
+            let mut rounds = 0;
+            while rounds < 2 || (left.is_empty() && about.len() < 3) {
+                rounds += 1;
+                gateway.says(modern(call(21, "seen"))).await;
+                let more = gateway.hears_until(21).await;
+                about = about_subscriptions(more.last().unwrap());
+                heard.extend(more);
+            }
+        })
+        .await;
+        assert_eq!(updates(&heard), left, "after the end of {ended}");
+        let told = ["subscribe", "subscribe", "unsubscribe"];
+        assert_eq!(about, told[..2 + usize::from(left.is_empty())]);
+    }
+}
+
+struct Visitor;
+
+#[async_trait]
+impl Elicit for Visitor {
+    async fn elicit(&self, _: Elicitation) -> ElicitationAnswer {
+        ElicitationAnswer::Decline
+    }
+}
+
+#[tokio::test]
+async fn the_end_of_a_visit_is_told_to_whom_it_was_asked_of_and_to_nobody_else() {
+    let (_gateway, url) = over_http(|config| config).await;
+    let client = || {
+        let server = McpServer::http(&url)
+            .dialect(DialectChoice::Legacy)
+            .elicit(std::sync::Arc::new(Visitor));
+        McpClient::new(server, SystemEnv::shared()).unwrap()
+    };
+    let [visits, refused, other] = [client(), client(), client()];
+    for (client, tool) in [(&visits, "visit"), (&refused, "refuse"), (&other, "seen")] {
+        let called = within(client.call(tool, json!({}), CallOptions::default())).await;
+        assert_eq!(called.is_err(), tool == "refuse");
+    }
+    let told = [vec!["e1"], vec!["e2"], vec![]];
+    let mut all = [visits.events(), refused.events(), other.events()];
+    let mut heard: [BTreeSet<String>; 3] = Default::default();
+    for (events, heard) in all.iter_mut().zip(&mut heard) {
+        // The stream on which a client is told may not be open yet: then there is another round.
+        let rounds = async {
+            loop {
+                let done = other.call("done", json!({}), CallOptions::default());
+                within(done).await.unwrap();
+                tokio::task::yield_now().await;
+            }
+        };
+        let hearing = async {
+            let mut marks = 0;
+            // The first mark may be that of a round whose beginning was missed.
+            while marks < 2 {
+                match within(events.recv()).await {
+                    Ok(McpEvent::ElicitationComplete(params)) => {
+                        heard.insert(params["elicitationId"].as_str().unwrap().to_owned());
+                    }
+                    Ok(McpEvent::ToolsChanged) => marks += 1,
+                    _ => {}
+                }
+            }
+        };
+        tokio::select! {
+            () = rounds => {}
+            () = hearing => {}
+        }
+    }
+    for (heard, told) in heard.iter().zip(&told) {
+        assert!(heard.iter().eq(told), "{heard:?}: {told:?}");
+    }
+}
