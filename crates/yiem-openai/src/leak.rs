@@ -4,8 +4,12 @@
 //! counts only inside its markup, or where it is the whole answer, and only if its name was
 //! offered. Does not know: when recovery is wanted.
 
-use serde_json::Value;
+use std::collections::HashMap;
 
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::arguments;
 use crate::names::OfferedTools;
 use crate::think::overlap;
 
@@ -97,6 +101,18 @@ enum Form {
     Channel,
 }
 
+/// Tokens that end a reply, which a server that does not read markup may leave behind it.
+const ENDS: [&str; 8] = [
+    "</s>",
+    "<|im_end|>",
+    "<|eot_id|>",
+    "<|eom_id|>",
+    "<|endoftext|>",
+    "<|end|>",
+    "<|return|>",
+    "<end_of_turn>",
+];
+
 /// The most white space that is held back because markup may follow.
 const MARGIN: usize = 256;
 
@@ -181,8 +197,8 @@ fn whole_answer(text: &str, offered: &OfferedTools) -> Option<Vec<Found>> {
         text = inner[language.map_or(0, |language| language.len())..].trim();
         example = language != Some(&"tool_code") && !text.starts_with('[');
     }
-    match serde_json::from_str::<Value>(text) {
-        Ok(value) => calls_of(&value, offered, Bare::Yes),
+    match serde_json::from_str::<&RawValue>(text) {
+        Ok(value) => calls_of(value, offered, Bare::Yes),
         Err(_) if example => None,
         Err(_) => pythonic(text, offered),
     }
@@ -271,7 +287,11 @@ fn recover(text: &str, offered: &OfferedTools) -> (String, Vec<Found>) {
             }
         }
     }
-    push_text(&mut kept, &text[from..], removed, false);
+    let mut rest = &text[from..];
+    while removed && let Some(more) = ENDS.iter().find_map(|end| rest.trim().strip_prefix(end)) {
+        rest = more;
+    }
+    push_text(&mut kept, rest, removed, false);
     if calls.is_empty() {
         return (text.to_owned(), calls);
     }
@@ -418,24 +438,20 @@ fn closed(text: &str, at: usize, close: &str) -> usize {
 }
 
 /// The JSON value at the beginning.
-fn json(text: &str) -> Option<(Value, usize)> {
-    let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
-    match values.next() {
-        Some(Ok(value @ (Value::Object(_) | Value::Array(_)))) => {
-            Some((value, values.byte_offset()))
-        }
-        _ => None,
-    }
+fn json(text: &str) -> Option<(Box<RawValue>, usize)> {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<Box<RawValue>>();
+    let value = values.next()?.ok()?;
+    let nested = value.get().starts_with(['{', '[']);
+    nested.then(|| (value, values.byte_offset()))
 }
 
 /// A value that is nearly JSON, up to the closing text.
-fn mended_until(text: &str, close: &str) -> Option<(Value, usize)> {
+fn mended_until(text: &str, close: &str) -> Option<(Box<RawValue>, usize)> {
     let end = text.find(close)?;
-    let read = crate::arguments::read(&text[..end], crate::arguments::Reply::Whole);
-    Some((
-        Value::Object(read.object().filter(|object| !object.is_empty())?.clone()),
-        end,
-    ))
+    let read = arguments::read(&text[..end], arguments::Reply::Whole);
+    read.object().filter(|object| !object.is_empty())?;
+    let json = RawValue::from_string(read.raw().into_owned()).ok()?;
+    Some((json, end))
 }
 
 /// `NAME>` and arguments as JSON, or as `<parameter=KEY>` elements.
@@ -444,10 +460,10 @@ fn function(text: &str, offered: &OfferedTools) -> Option<(Found, usize)> {
     let (name, rest) = text.split_once('>')?;
     let name = offered.find(name.trim())?.to_owned();
     let start = text.len() - rest.len();
-    if let Some((value @ Value::Object(_), end)) = json(rest) {
+    if let Some((value, end)) = json(rest).filter(|(value, _)| value.get().starts_with('{')) {
         let call = Found {
             name,
-            arguments: value.to_string(),
+            arguments: value.get().to_owned(),
         };
         return Some((call, closed(text, start + end, CLOSE)));
     }
@@ -483,7 +499,7 @@ fn mistral(text: &str, offered: &OfferedTools) -> Option<(Vec<Found>, usize)> {
     Some((
         vec![Found {
             name,
-            arguments: value.to_string(),
+            arguments: value.get().to_owned(),
         }],
         brace + end,
     ))
@@ -538,7 +554,7 @@ fn channel(text: &str, offered: &OfferedTools) -> Option<(Vec<Found>, usize)> {
     Some((
         vec![Found {
             name,
-            arguments: value.to_string(),
+            arguments: value.get().to_owned(),
         }],
         closed(text, at, "<|call|>"),
     ))
@@ -552,46 +568,45 @@ enum Bare {
 }
 
 /// The calls that a value is; `None` when it is none, or one of a tool that was not offered.
-fn calls_of(value: &Value, offered: &OfferedTools, bare: Bare) -> Option<Vec<Found>> {
-    match value {
-        Value::Array(items) if !items.is_empty() => items
-            .iter()
-            .map(|item| call_of(item, offered, bare))
-            .collect(),
-        // A whole message as text.
-        Value::Object(object) if object.len() == 1 && object.contains_key("tool_calls") => {
-            let calls = object["tool_calls"]
-                .as_array()
-                .filter(|list| !list.is_empty())?;
-            calls
-                .iter()
-                .map(|item| call_of(item, offered, bare))
-                .collect()
-        }
-        item => Some(vec![call_of(item, offered, bare)?]),
+fn calls_of(value: &RawValue, offered: &OfferedTools, bare: Bare) -> Option<Vec<Found>> {
+    let list = |json: &RawValue| {
+        let items = serde_json::from_str::<Vec<&RawValue>>(json.get()).ok()?;
+        let calls = items.iter().map(|item| call_of(item, offered, bare));
+        (!items.is_empty()).then(|| calls.collect()).flatten()
+    };
+    if value.get().starts_with('[') {
+        return list(value);
+    }
+    // A whole message as text.
+    match members(value)?.get("tool_calls") {
+        Some(calls) if members(value)?.len() == 1 => list(calls),
+        _ => Some(vec![call_of(value, offered, bare)?]),
     }
 }
 
-fn call_of(value: &Value, offered: &OfferedTools, bare: Bare) -> Option<Found> {
-    let object = value.as_object()?;
-    let object = match object.get("function") {
-        Some(Value::Object(inner)) => inner,
-        _ => object,
-    };
+/// An object's members as they stand; numbers in them are kept to the last digit.
+fn members(value: &RawValue) -> Option<HashMap<String, &RawValue>> {
+    serde_json::from_str(value.get()).ok()
+}
+
+fn call_of(value: &RawValue, offered: &OfferedTools, bare: Bare) -> Option<Found> {
+    let outer = members(value)?;
+    let object = outer
+        .get("function")
+        .and_then(|function| members(function))
+        .unwrap_or(outer);
     let name = ["name", "function", "tool", "tool_name"]
         .iter()
-        .find_map(|key| object.get(*key)?.as_str())?;
+        .find_map(|key| serde_json::from_str::<String>(object.get(*key)?.get()).ok())?;
     let arguments = ["arguments", "parameters", "args", "input"]
         .iter()
-        .find_map(|key| object.get(*key));
-    let arguments = match arguments {
-        Some(Value::String(text)) => text.clone(),
-        Some(other) => other.to_string(),
-        None if bare == Bare::No => String::new(),
-        None => return None,
-    };
+        .find_map(|key| object.get(*key))
+        .map(|arguments| arguments::text_of(arguments).into_owned());
+    if arguments.is_none() && bare == Bare::Yes {
+        return None;
+    }
     Some(Found {
-        name: offered.find(name)?.to_owned(),
-        arguments,
+        name: offered.find(&name)?.to_owned(),
+        arguments: arguments.unwrap_or_default(),
     })
 }

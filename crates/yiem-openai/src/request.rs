@@ -186,7 +186,7 @@ fn has_calls(request: &ChatRequest) -> bool {
     request.messages.iter().any(|message| {
         message
             .as_assistant()
-            .is_some_and(|assistant| assistant.has_tool_calls())
+            .is_some_and(|assistant| assistant.has_tool_calls() && !assistant.is_broken())
     })
 }
 

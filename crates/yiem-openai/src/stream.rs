@@ -481,7 +481,8 @@ impl ReplyState {
                 self.whole = true;
                 let before = self.answered;
                 self.odd_data(text, &error, false);
-                if self.answered == before && self.error.is_none() {
+                let silent = self.answered == before && self.error.is_none();
+                if silent && self.foreign.is_none() {
                     self.fail(classify::unreadable(bytes, "is no object"));
                 }
             }

@@ -313,6 +313,8 @@ struct Writer<'a> {
     open: Vec<OpenCall<'a>>,
     /// Images of results, which go behind the run of results.
     images: Vec<Part<'a>>,
+    /// Messages that came before the results of these calls; they go behind them.
+    waiting: Vec<Outgoing<'a>>,
     /// The message that a following one may be merged into.
     pending: Option<Outgoing<'a>>,
 }
@@ -326,6 +328,7 @@ impl<'a> Writer<'a> {
             last: None,
             open: Vec::new(),
             images: Vec::new(),
+            waiting: Vec::new(),
             pending: None,
         }
     }
@@ -347,8 +350,7 @@ impl<'a> Writer<'a> {
                 if let Some(text) = system_text(message)
                     && !self.compat.single_system_message
                 {
-                    self.close_calls();
-                    self.put(Outgoing::text(Role::System, text));
+                    self.put_behind_results(Outgoing::text(Role::System, text));
                 }
             }
         }
@@ -362,11 +364,18 @@ impl<'a> Writer<'a> {
 
     fn user(&mut self, user: &'a UserMessage) {
         let out = Outgoing::new(Role::User, self.parts(&user.content));
-        if out.is_silent() {
-            return;
+        if !out.is_silent() {
+            self.put_behind_results(out);
         }
-        self.close_calls();
-        self.put(out);
+    }
+
+    /// A result may still come until the next reply: what stands before it waits for it.
+    fn put_behind_results(&mut self, out: Outgoing<'a>) {
+        if self.open.is_empty() {
+            self.put(out);
+        } else {
+            self.waiting.push(out);
+        }
     }
 
     fn assistant(&mut self, message: &'a AssistantMessage) {
@@ -449,7 +458,7 @@ impl<'a> Writer<'a> {
         }
         self.tool(out, &open);
         if self.open.is_empty() {
-            self.show_images();
+            self.end_results();
         }
     }
 
@@ -474,13 +483,17 @@ impl<'a> Writer<'a> {
             };
             self.tool(Outgoing::text(Role::Tool, text), &open);
         }
-        self.show_images();
+        self.end_results();
     }
 
-    fn show_images(&mut self) {
+    /// What had to wait for the last result.
+    fn end_results(&mut self) {
         let images = std::mem::take(&mut self.images);
         if !images.is_empty() {
             self.put(Outgoing::new(Role::User, images));
+        }
+        for out in std::mem::take(&mut self.waiting) {
+            self.put(out);
         }
     }
 

@@ -62,10 +62,8 @@ fn read(text: &str, case: &Value) -> Result<(), Failed> {
     let env: Arc<dyn Env> = SystemEnv::shared();
     let reply = Reply::from_case(text)?;
     let check = |pieces: Vec<Vec<u8>>, how: &str| {
-        let reply = Reply {
-            pieces,
-            ..reply.clone()
-        };
+        let mut reply = reply.clone();
+        reply.pieces = pieces;
         let decoded = serde_json::to_string(&reply.decode(&env)).map_err(|e| e.to_string())?;
         let decoded: Value = serde_json::from_str(&decoded).map_err(|e| e.to_string())?;
         expect::reading(&decoded, &case["expect"])
