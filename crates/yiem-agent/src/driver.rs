@@ -173,12 +173,16 @@ impl Driver {
     async fn run(mut self) {
         loop {
             while let Some(step) = self.next_step() {
-                if matches!(step, Step::Done) {
-                    self.finish();
-                    return;
-                }
-                if let Some(step) = self.perform_now(step) {
-                    self.perform(step).await;
+                match step {
+                    Step::Done => {
+                        self.finish();
+                        return;
+                    }
+                    Step::Emit(event) if self.is_told_at_once(&event) => self.tell_plain(&event),
+                    Step::Emit(event) => self.emit(Arc::new(event)).await,
+                    Step::Record(record) => self.write_down(Box::new(record)).await,
+                    Step::Execute(index) => self.execute(index).await,
+                    step => self.perform(step),
                 }
                 if !self.cut && self.cancel.is_cancelled() {
                     self.cut_now();
@@ -226,43 +230,33 @@ impl Driver {
         }
     }
 
-    /// Does what needs no waiting: an event that only plain listeners are told. Gives back any
-    /// other step.
-    fn perform_now(&mut self, step: Step) -> Option<Step> {
-        let Step::Emit(event) = step else {
-            return Some(step);
-        };
+    /// Whether nobody has to be waited for: only plain listeners are told of the event.
+    fn is_told_at_once(&self, event: &AgentEvent) -> bool {
         let shared = &self.shared;
         let waits = shared.has_sinks
             || !shared.subscribers.is_empty()
             || (shared.journal.is_some() && matches!(event.kind, EventKind::TurnEnd { .. }));
-        if waits {
-            return Some(Step::Emit(event));
-        }
-        self.spans.event(&event);
-        for listener in shared.listeners.iter() {
-            if let Listener::Plain(listener) = listener {
-                call_plain(&**listener, &event);
-            }
-        }
-        None
+        !waits
     }
 
-    async fn perform(&mut self, step: Step) {
-        match step {
-            Step::Emit(event) => {
-                let turn_ended = matches!(event.kind, EventKind::TurnEnd { .. });
-                self.emit(event).await;
-                if turn_ended {
-                    self.flush_journal().await;
-                }
+    fn tell_plain(&mut self, event: &AgentEvent) {
+        self.spans.event(event);
+        for listener in self.shared.listeners.iter() {
+            if let Listener::Plain(listener) = listener {
+                call_plain(&**listener, event);
             }
-            Step::Record(record) => self.write_down(record).await,
+        }
+    }
+
+    /// Does a step that needs no waiting.
+    fn perform(&mut self, step: Step) {
+        match step {
+            // The others are done where they are taken.
+            Step::Emit(_) | Step::Record(_) | Step::Execute(_) | Step::Done => {}
             Step::CallModel { attempt } => self.call_model(attempt),
             Step::Wait(delay) => self.timer = Some(self.shared.env.sleep(delay)),
             Step::Compact { reason } => self.work = Some(self.compact(reason)),
             Step::Prepare(index) => self.prepare(index),
-            Step::Execute(index) => self.execute(index).await,
             Step::JudgeTurn => self.work = Some(self.judge_turn()),
             Step::PrepareNextTurn => self.work = Some(self.prepare_next_turn()),
             Step::CountQueues => {
@@ -295,7 +289,6 @@ impl Driver {
                 }
             }
             Step::CheckAnswer => self.check_answer(),
-            Step::Done => {}
         }
     }
 
@@ -445,10 +438,10 @@ impl Driver {
 
     // ---- effects ----
 
-    async fn emit(&mut self, event: AgentEvent) {
+    /// Tells an event to everybody, and waits for those who want to be waited for.
+    async fn emit(&mut self, event: Arc<AgentEvent>) {
         self.spans.event(&event);
         let listeners = Arc::clone(&self.shared.listeners);
-        let event = Arc::new(event);
         self.shared.subscribers.publish(&event);
         for listener in &*listeners {
             match listener {
@@ -471,9 +464,12 @@ impl Driver {
                 }
             }
         }
+        if matches!(event.kind, EventKind::TurnEnd { .. }) {
+            self.flush_journal().await;
+        }
     }
 
-    async fn write_down(&mut self, record: JournalRecord) {
+    async fn write_down(&mut self, record: Box<JournalRecord>) {
         let Some(journal) = self.shared.journal.clone() else {
             return;
         };
@@ -533,7 +529,8 @@ impl Driver {
             trace: self.trace(),
         });
         drop(state);
-        self.prepared = (0..calls).map(|_| None).collect();
+        self.prepared.clear();
+        self.prepared.resize_with(calls, || None);
         self.executed.clear();
         if self.shared.hooks.any_at(HookPoint::AfterToolCall) {
             self.executed.resize_with(calls, Arc::default);

@@ -20,7 +20,7 @@ use yiem_core::{
     RunId, SessionId, ToolArguments, ToolCall, ToolCallId, ToolContext, ToolError, ToolErrorKind,
     ToolOutput, ValidArgs,
 };
-use yiem_tools::{RegisteredTool, ValidationError};
+use yiem_tools::{CallPermit, RegisteredTool, ValidationError};
 
 use crate::approval::{ApprovalAnswer, ApprovalRequest, Approvals};
 use crate::config::AgentConfig;
@@ -102,8 +102,9 @@ pub(crate) async fn prepare(
     let args = match &call.arguments {
         ToolArguments::Object { value, .. } => match tool.accept_unchanged(value) {
             Some(args) => args,
-            None => tool
-                .accept(JsonObject::clone(value))
+            // What few calls need stands in boxes of its own: the way of every other call stays
+            // small.
+            None => Box::pin(tool.accept(JsonObject::clone(value)))
                 .await
                 .map_err(invalid)?,
         },
@@ -138,7 +139,9 @@ pub(crate) async fn prepare(
                 return Err(Rejection::new(RejectReason::HookFailed, text));
             }
             Ok(BeforeToolCall::Run) => {}
-            Ok(BeforeToolCall::RunWith(args)) => replace_args(&mut prepared, args).await?,
+            Ok(BeforeToolCall::RunWith(args)) => {
+                Box::pin(replace_args(&mut prepared, args)).await?;
+            }
             Ok(BeforeToolCall::Refuse { reason, terminate }) => {
                 let mut rejection = Rejection::new(RejectReason::Blocked, reason);
                 rejection.output.terminate = terminate;
@@ -146,13 +149,13 @@ pub(crate) async fn prepare(
             }
             Ok(BeforeToolCall::Ask(question)) => {
                 asked = true;
-                ask(turn, index, &mut prepared, question).await?;
+                Box::pin(ask(turn, index, &mut prepared, question)).await?;
             }
         }
     }
     if prepared.tool.definition().needs_approval && !asked {
         let question = Question::new(format!("May the tool {} run?", prepared.call.name));
-        ask(turn, index, &mut prepared, question).await?;
+        Box::pin(ask(turn, index, &mut prepared, question)).await?;
     }
     Ok(prepared)
 }
@@ -263,7 +266,7 @@ pub(crate) async fn execute(
     if let Some(executed) = executed {
         let _ = executed.set(output.clone());
     }
-    after_hooks(turn, &tool, &call, &args, output).await
+    Box::pin(after_hooks(turn, &tool, &call, &args, output)).await
 }
 
 /// Calls the tool under its limits; whatever goes wrong is a failed output.
@@ -276,9 +279,13 @@ async fn run_tool(
     let definition = tool.definition();
     let (cancel, call_id) = (context.cancel.clone(), context.call_id.clone());
     // The call's time begins when it is its turn.
-    let _permit = match select(pin!(tool.permit()), pin!(cancel.cancelled())).await {
-        Either::Left((permit, _)) => permit,
-        Either::Right(_) => {
+    let permit = match tool.permit_now() {
+        Some(permit) => Some(permit),
+        None => Box::pin(permit(tool, &cancel)).await,
+    };
+    let _permit = match permit {
+        Some(permit) => permit,
+        None => {
             let text = format!(
                 "The tool {} was not run: the run was aborted.",
                 definition.name
@@ -317,8 +324,19 @@ async fn run_tool(
         .limits
         .result_bytes
         .unwrap_or(turn.config.result_bytes);
-    whole::cut(turn, &call_id, &mut output, bytes).await;
+    if let Some(whole) = whole::cut(turn, &mut output, bytes) {
+        Box::pin(whole::keep(turn, &call_id, &mut output, whole)).await;
+    }
     output
+}
+
+/// A place beside the other calls of the tool; `None` when the call was cancelled before there
+/// was one.
+async fn permit(tool: &RegisteredTool, cancel: &CancelToken) -> Option<CallPermit> {
+    match select(pin!(tool.permit()), pin!(cancel.cancelled())).await {
+        Either::Left((permit, _)) => Some(permit),
+        Either::Right(_) => None,
+    }
 }
 
 async fn after_hooks(

@@ -344,7 +344,7 @@ impl Run {
             overflow: None,
             reply: None,
             batch: None,
-            results: Arc::from([]),
+            results: Arc::default(),
             truncated: None,
             terminated: false,
             interrupted: false,

@@ -306,7 +306,7 @@ impl MessageAssembler {
             | ChatEvent::Reasoning { .. }
             | ChatEvent::ToolCallArguments { .. } => self.grow(&event),
             ChatEvent::ToolCallStarted { index, id, name } => {
-                self.blocks.push(Block::Call(PartialToolCall {
+                self.begin(Block::Call(PartialToolCall {
                     index,
                     id,
                     name,
@@ -317,10 +317,10 @@ impl MessageAssembler {
                 let whole = Block::Whole(AssistantContent::ToolCall(*call));
                 match self.position(index) {
                     Some(at) => self.blocks[at] = whole,
-                    None => self.blocks.push(whole),
+                    None => self.begin(whole),
                 }
             }
-            ChatEvent::Block(block) => self.blocks.push(Block::Whole(*block)),
+            ChatEvent::Block(block) => self.begin(Block::Whole(*block)),
             ChatEvent::Finished { stop, usage } => {
                 self.done = true;
                 return Some(self.take(stop, usage, None));
@@ -388,13 +388,20 @@ impl MessageAssembler {
         }
     }
 
+    /// Adds a block. Most messages have one, and stay in memory for as long as their session:
+    /// room for more is made only when there are more.
+    fn begin(&mut self, block: Block) {
+        if self.blocks.is_empty() {
+            self.blocks.reserve_exact(1);
+        }
+        self.blocks.push(block);
+    }
+
     fn text(&mut self, text: &str) {
         match self.blocks.last_mut() {
             Some(Block::Whole(AssistantContent::Text(last))) => last.text.push_str(text),
             _ if text.is_empty() => {}
-            _ => self
-                .blocks
-                .push(Block::Whole(AssistantContent::Text(TextContent::new(text)))),
+            _ => self.begin(Block::Whole(AssistantContent::Text(TextContent::new(text)))),
         }
     }
 
@@ -402,7 +409,7 @@ impl MessageAssembler {
         match self.blocks.last_mut() {
             Some(Block::Whole(AssistantContent::Reasoning(last))) => last.text.push_str(text),
             _ if text.is_empty() => {}
-            _ => self.blocks.push(Block::Whole(AssistantContent::Reasoning(
+            _ => self.begin(Block::Whole(AssistantContent::Reasoning(
                 ReasoningContent {
                     text: text.to_owned(),
                     field: field.map(str::to_owned),

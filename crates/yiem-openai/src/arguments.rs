@@ -35,7 +35,7 @@ pub(crate) fn read(text: &str, reply: Reply) -> ToolArguments {
     }
 }
 
-/// Reads arguments that came in fragments, which end at `ends` in `text`.
+/// Reads arguments that came in fragments: all but the last end at `ends` in `text`.
 ///
 /// Precedence: the fragments appended; only when that gives no object, the cumulative reading;
 /// then what [`read`] mends.
@@ -70,7 +70,7 @@ pub(crate) fn is_object(text: &str) -> bool {
 fn cumulative<'a>(text: &'a str, ends: &[usize], skip_empty_object: bool) -> Option<&'a str> {
     let (mut start, mut replaced, mut from) = (0, false, 0);
     let mut fresh = true;
-    for &end in ends {
+    for end in ends.iter().copied().chain([text.len()]) {
         let fragment = &text[from..end];
         if fresh && skip_empty_object && fragment.trim() == "{}" {
             (start, replaced) = (end, true);

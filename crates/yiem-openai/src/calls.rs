@@ -69,7 +69,7 @@ struct Building {
     id: String,
     name: String,
     arguments: String,
-    /// Where each fragment of the arguments ends.
+    /// Where each fragment of the arguments but the last ends.
     ends: Vec<usize>,
     extra: JsonObject,
     /// Another index at which this call's id and name were said again, before any arguments.
@@ -244,8 +244,10 @@ impl Calls {
             call.name.push_str(piece.name);
         }
         if !piece.arguments.is_empty() {
+            if !call.arguments.is_empty() {
+                call.ends.push(call.arguments.len());
+            }
             call.arguments.push_str(piece.arguments);
-            call.ends.push(call.arguments.len());
         }
         if !piece.extra.is_empty() {
             call.extra.extend(piece.extra);
@@ -261,7 +263,7 @@ impl Calls {
         self,
         reply: Reply,
         env: &dyn Env,
-        name: impl Fn(&str) -> String,
+        name: impl Fn(String) -> String,
     ) -> Vec<(usize, ToolCall)> {
         let mut seen = HashSet::new();
         let few = self.calls.len() <= FEW;
@@ -283,7 +285,7 @@ impl Calls {
             }
             let call = ToolCall {
                 id: id.into(),
-                name: name(&call.name),
+                name: name(call.name),
                 arguments: arguments::read_fragments(&call.arguments, &call.ends, reply),
                 extra: Extra::from(call.extra),
             };

@@ -19,8 +19,10 @@ use crate::classify::HttpFailure;
 use crate::request::RequestEncoder;
 use crate::stream::{Asked, ChunkDecoder, ReadLimits, ReadOptions};
 
+mod body;
 mod config;
 mod reply;
+use body::RequestBody;
 use config::ApiKey;
 pub use config::{OpenAiConfig, Timeouts};
 use reply::{HttpReply, Reading, within};
@@ -119,7 +121,8 @@ impl Inner {
             }
         };
         let stream = request.options.stream.unwrap_or(self.stream);
-        let encoded = self.encoder.encode(&request, stream);
+        let system = request.system.as_deref();
+        let encoded = self.encoder.pieces(system.as_slice(), &request, stream);
         let mut headers = self.headers.clone();
         if let Some(key) = key {
             headers.insert(AUTHORIZATION, key);
@@ -140,7 +143,8 @@ impl Inner {
         drop(request);
         let mut post = reqwest::Request::new(Method::POST, self.url.clone());
         *post.headers_mut() = headers;
-        *post.body_mut() = Some(encoded.body.into());
+        let body = RequestBody::new(encoded.head, encoded.messages, encoded.tail);
+        *post.body_mut() = Some(reqwest::Body::wrap(body));
         let sending = self.http.execute(post);
         let silent = || {
             timed_out(

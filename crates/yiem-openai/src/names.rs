@@ -108,9 +108,15 @@ impl OfferedTools {
     /// model said, without a template's control tokens.
     #[must_use]
     pub fn original(&self, name: &str) -> String {
-        match self.find(name) {
-            Some(known) => known.to_owned(),
-            None => clean_name(name).to_owned(),
+        self.original_of(name.to_owned())
+    }
+
+    /// The same of a name that nobody else needs.
+    pub(crate) fn original_of(&self, name: String) -> String {
+        let known = self.find(&name).unwrap_or_else(|| clean_name(&name));
+        match known == name {
+            true => name,
+            false => known.to_owned(),
         }
     }
 }

@@ -40,6 +40,17 @@ pub struct EncodedRequest {
     pub written: usize,
 }
 
+/// A request as bytes in three pieces: what stands before the messages, the messages, and what
+/// stands behind them.
+#[derive(Debug)]
+pub(crate) struct Pieces {
+    pub(crate) head: Vec<u8>,
+    pub(crate) messages: Arc<Vec<u8>>,
+    pub(crate) tail: Arc<Vec<u8>>,
+    pub(crate) offered: Arc<OfferedTools>,
+    pub(crate) written: usize,
+}
+
 impl RequestEncoder {
     /// An encoder for that model with these settings.
     #[must_use]
@@ -75,45 +86,70 @@ impl RequestEncoder {
         request: &ChatRequest,
         stream: bool,
     ) -> EncodedRequest {
+        let pieces = self.pieces(system, request, stream);
+        EncodedRequest {
+            body: [&*pieces.head, &*pieces.messages, &*pieces.tail].concat(),
+            offered: pieces.offered,
+            written: pieces.written,
+        }
+    }
+
+    /// The body in pieces, of which only the first is new: a request costs no copy of its
+    /// history.
+    pub(crate) fn pieces(&self, system: &[&str], request: &ChatRequest, stream: bool) -> Pieces {
         let mut memory = request
             .memo
             .take::<Memory>()
             .filter(|memory| memory.is_for(&self.compat, &self.shown))
             .unwrap_or_else(|| Box::new(Memory::new(&self.compat, &self.shown)));
-        let mut body = Vec::with_capacity(memory.size_hint());
-        body.push(b'{');
+        let mut head = Vec::with_capacity(256);
+        head.push(b'{');
         if !self.shown.model.is_empty() && !request.options.extra.contains_key("model") {
-            body.extend_from_slice(b"\"model\":");
-            json_into(&mut body, &*self.shown.model);
-            body.push(b',');
+            head.extend_from_slice(b"\"model\":");
+            json_into(&mut head, &*self.shown.model);
+            head.push(b',');
         }
-        body.extend_from_slice(b"\"messages\":[");
-        let written = memory.write(&System(system), &request.messages, &mut body);
-        body.push(b']');
-        let tools = memory.tools(&request.tools, || tools_json(&request.tools, &self.compat));
-        let offered = Arc::clone(&tools.offered);
-        let tools = (!request.tools.is_empty()).then_some(&tools.json);
+        head.extend_from_slice(b"\"messages\":[");
+        let (messages, written) = memory.write(&System(system), &request.messages, &mut head);
+        let has_calls = self.compat.empty_tools_with_tool_history
+            && request.tools.is_empty()
+            && has_calls(request);
+        let (tail, offered) = memory.options(
+            request,
+            stream,
+            has_calls,
+            |tools| self.tail(&tools.json, request, stream, has_calls),
+            || tools_json(&request.tools, &self.compat),
+        );
+        request.memo.put(memory);
+        Pieces {
+            head,
+            messages,
+            tail,
+            offered,
+            written,
+        }
+    }
+
+    /// What stands behind the messages.
+    fn tail(&self, tools: &[u8], request: &ChatRequest, stream: bool, has_calls: bool) -> Vec<u8> {
+        let mut tail = Vec::with_capacity(tools.len() + 64);
+        tail.push(b']');
         let mut fields = Fields {
-            body: &mut body,
+            body: &mut tail,
             options: &request.options,
         };
-        if let Some(tools) = tools {
+        if !request.tools.is_empty() {
             fields.raw("tools", tools);
-        } else if self.compat.empty_tools_with_tool_history && has_calls(request) {
+        } else if has_calls {
             fields.raw("tools", b"[]");
         }
         self.options(&mut fields, !request.tools.is_empty(), stream);
         for (key, value) in &request.options.extra {
             fields.always(key, value);
         }
-        body.push(b'}');
-        memory.expect_size(body.len());
-        request.memo.put(memory);
-        EncodedRequest {
-            body,
-            offered,
-            written,
-        }
+        tail.push(b'}');
+        tail
     }
 
     fn options(&self, fields: &mut Fields<'_>, has_tools: bool, stream: bool) {

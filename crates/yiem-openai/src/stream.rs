@@ -97,7 +97,8 @@ pub enum Asked {
 /// Work is linear in the bytes for any splitting.
 pub struct ChunkDecoder {
     reader: SseReader,
-    reply: ReplyState,
+    /// Large, and moved often with what holds it: hence the box.
+    reply: Box<ReplyState>,
 }
 
 impl fmt::Debug for ChunkDecoder {
@@ -119,7 +120,7 @@ impl ChunkDecoder {
         };
         Self {
             reader: SseReader::with_limits(limits),
-            reply: ReplyState::new(asked, options, env),
+            reply: Box::new(ReplyState::new(asked, options, env)),
         }
     }
 
@@ -129,7 +130,7 @@ impl ChunkDecoder {
             return;
         }
         self.reply.bytes += piece.len();
-        let reply = &mut self.reply;
+        let reply = &mut *self.reply;
         match self.reader.feed(piece, |event| reply.event(&event, false)) {
             Ok(()) => {}
             Err(error) => self.reply.too_long(error),
@@ -145,7 +146,7 @@ impl ChunkDecoder {
         if self.reply.done {
             return;
         }
-        let reply = &mut self.reply;
+        let reply = &mut *self.reply;
         if let Err(error) = self.reader.finish(|event| reply.event(&event, true)) {
             return self.reply.too_long(error);
         }

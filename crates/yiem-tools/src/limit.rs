@@ -89,10 +89,10 @@ impl ResultLimit {
             shorten_name(block);
         }
         let texts = || output.content.iter().filter_map(shown);
-        let lengths: Vec<usize> = texts().map(str::len).collect();
-        if lengths.iter().sum::<usize>() <= self.bytes {
+        if texts().map(str::len).sum::<usize>() <= self.bytes {
             return None;
         }
+        let lengths: Vec<usize> = texts().map(str::len).collect();
         let whole = texts().collect::<Vec<_>>().join("\n");
         if lengths.len() > MOST_PIECES {
             let first = output.content.iter().position(|b| shown(b).is_some());

@@ -241,6 +241,16 @@ impl RegisteredTool {
         CallPermit { _place: place }
     }
 
+    /// The same without waiting: `None` when the call has to wait for its turn.
+    #[must_use]
+    pub fn permit_now(&self) -> Option<CallPermit> {
+        let place = match &self.places {
+            Some(places) => Some(Arc::clone(places).try_acquire_owned().ok()?),
+            None => None,
+        };
+        Some(CallPermit { _place: place })
+    }
+
     /// Holds a result against the output schema (T-4, in finalize). Failed results and tools
     /// without an output schema are not checked.
     ///

@@ -10,15 +10,22 @@ use yiem_tools::{ResultLimit, WHOLE_OUTPUT_FILE, WholeOutput, keep_in_details};
 
 use super::TurnEnv;
 
-/// Cuts a result to `bytes` of text; the whole goes where the agent's settings say. A file that
-/// cannot be written costs the file and not the result: the details say why.
-pub(super) async fn cut(turn: &TurnEnv, call: &ToolCallId, output: &mut ToolOutput, bytes: usize) {
-    let keep = &turn.config.whole_results;
-    let limit = ResultLimit::new(bytes).with_whole(keep.clone());
-    let Some(whole) = limit.apply(output) else {
-        return;
-    };
-    if let WholeOutput::InFolder(folder) = keep {
+/// Cuts a result to `bytes` of text. Gives the whole of what was cut.
+pub(super) fn cut(turn: &TurnEnv, output: &mut ToolOutput, bytes: usize) -> Option<String> {
+    ResultLimit::new(bytes)
+        .with_whole(turn.config.whole_results.clone())
+        .apply(output)
+}
+
+/// Puts the whole of a result where the agent's settings say. A file that cannot be written
+/// costs the file and not the result: the details say why.
+pub(super) async fn keep(
+    turn: &TurnEnv,
+    call: &ToolCallId,
+    output: &mut ToolOutput,
+    whole: String,
+) {
+    if let WholeOutput::InFolder(folder) = &turn.config.whole_results {
         let path = file(folder, turn.run_id.as_str(), call.as_str());
         let told = path.display().to_string();
         let told = match tokio::task::spawn_blocking(move || write(&path, &whole)).await {

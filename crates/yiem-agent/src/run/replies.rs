@@ -99,22 +99,26 @@ impl Run {
     /// A good reply enters the history; its calls become the batch.
     fn accept(&mut self, message: AssistantMessage, facts: &dyn RunFacts) {
         self.stop_reason = message.stop_reason.clone();
-        let calls: Vec<_> = message.tool_calls().cloned().collect();
         let message = self.close_message(message);
         self.enter(Arc::clone(&message));
         self.last_text = Some(Arc::clone(&message));
-        self.reply = Some(message);
-        if calls.is_empty() {
+        self.reply = Some(Arc::clone(&message));
+        let Some(reply) = message
+            .as_assistant()
+            .filter(|reply| reply.has_tool_calls())
+        else {
             return self.turn_done(facts);
-        }
+        };
         if is_cut(&self.stop_reason) {
             self.truncated = Some(self.stop_reason.clone());
         }
         let config = &self.rules.config;
         let sequential = config.tool_execution == ToolExecution::Sequential
-            || calls.iter().any(|c| facts.parallel(&c.name) == Some(false));
+            || reply
+                .tool_calls()
+                .any(|c| facts.parallel(&c.name) == Some(false));
         self.batch = Some(Batch::new(
-            calls.into_iter(),
+            reply.tool_calls().cloned(),
             sequential,
             config.max_parallel,
         ));

@@ -25,7 +25,7 @@ impl Run {
         self.turn_open = true;
         self.reply = None;
         self.batch = None;
-        self.results = Arc::from([]);
+        self.results = Arc::default();
         self.truncated = None;
         self.terminated = false;
         self.interrupted = false;
@@ -206,7 +206,7 @@ impl Run {
         self.turn_open = true;
         self.reply = None;
         self.batch = None;
-        self.results = Arc::from([]);
+        self.results = Arc::default();
         self.emit(EventKind::TurnStart);
         self.turn_failed(failure, facts);
     }

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use yiem_core::{
-    AssistantContent, AssistantMessage, Content, Extra, History, JsonObject, Message,
-    ToolArguments, ToolCall, ToolDefinition, ToolResultMessage, UserMessage,
+    AssistantContent, AssistantMessage, ChatOptions, ChatRequest, Content, Extra, History,
+    JsonObject, Message, ToolArguments, ToolCall, ToolDefinition, ToolResultMessage, UserMessage,
 };
 
 use super::outgoing::{Outgoing, OutgoingCall, Part, Role};
@@ -54,11 +54,22 @@ pub(super) struct Memory {
     shown: Shown,
     /// The messages that `bytes` are of.
     history: History,
-    bytes: Vec<u8>,
+    /// Shared with the request that was made of them, for as long as that is being sent.
+    bytes: Arc<Vec<u8>>,
     /// For each number of messages, where their bytes end, if they end there whatever follows.
     marks: Vec<Option<Mark>>,
     tools: WrittenTools,
-    size: usize,
+    options: Option<WrittenOptions>,
+}
+
+/// What stands behind the messages, and what it was made of.
+#[derive(Debug)]
+struct WrittenOptions {
+    tools: Arc<[Arc<ToolDefinition>]>,
+    options: Arc<ChatOptions>,
+    stream: bool,
+    has_calls: bool,
+    json: Arc<Vec<u8>>,
 }
 
 /// A place in the bytes at which nothing is open.
@@ -75,10 +86,10 @@ impl Memory {
             compat: Arc::clone(compat),
             shown: shown.clone(),
             history: History::new(),
-            bytes: Vec::new(),
+            bytes: Arc::default(),
             marks: vec![Some(Mark { end: 0, last: None })],
             tools: WrittenTools::default(),
-            size: 1_024,
+            options: None,
         }
     }
 
@@ -86,16 +97,39 @@ impl Memory {
         (Arc::ptr_eq(&self.compat, compat) || self.compat == *compat) && self.shown == *shown
     }
 
-    pub(super) fn size_hint(&self) -> usize {
-        self.size
-    }
-
-    pub(super) fn expect_size(&mut self, size: usize) {
-        self.size = size + size / 8 + 256;
+    /// What stands behind the messages; written again only when something in it is another than
+    /// last time.
+    pub(super) fn options(
+        &mut self,
+        request: &ChatRequest,
+        stream: bool,
+        has_calls: bool,
+        write: impl FnOnce(&WrittenTools) -> Vec<u8>,
+        write_tools: impl FnOnce() -> Vec<u8>,
+    ) -> (Arc<Vec<u8>>, Arc<OfferedTools>) {
+        let held = self.options.as_ref().filter(|held| {
+            Arc::ptr_eq(&held.tools, &request.tools)
+                && Arc::ptr_eq(&held.options, &request.options)
+                && held.stream == stream
+                && held.has_calls == has_calls
+        });
+        if let Some(held) = held {
+            return (Arc::clone(&held.json), Arc::clone(&self.tools.offered));
+        }
+        let tools = self.tools(&request.tools, write_tools);
+        let json = Arc::new(write(tools));
+        self.options = Some(WrittenOptions {
+            tools: Arc::clone(&request.tools),
+            options: Arc::clone(&request.options),
+            stream,
+            has_calls,
+            json: Arc::clone(&json),
+        });
+        (json, Arc::clone(&self.tools.offered))
     }
 
     /// The tools as JSON; written again only when they are others than last time.
-    pub(super) fn tools(
+    fn tools(
         &mut self,
         tools: &Arc<[Arc<ToolDefinition>]>,
         write: impl FnOnce() -> Vec<u8>,
@@ -118,13 +152,15 @@ impl Memory {
         &self.tools
     }
 
-    /// Writes the messages, with commas between them. Gives how many were written anew.
+    /// Writes the messages, with commas between them: the system prompts behind `head`, the
+    /// others as shared bytes that are not copied. Gives those, and how many messages were
+    /// written anew.
     pub(super) fn write(
         &mut self,
         system: &System<'_>,
         history: &History,
-        body: &mut Vec<u8>,
-    ) -> usize {
+        head: &mut Vec<u8>,
+    ) -> (Arc<Vec<u8>>, usize) {
         let old = std::mem::replace(&mut self.history, history.clone());
         let grown = old.common_prefix(history) == old.len();
         let mut marks = std::mem::take(&mut self.marks);
@@ -136,12 +172,16 @@ impl Memory {
                 marks.pop();
             }
             if let Some(Some(mark)) = marks.last() {
-                writer.bytes = std::mem::take(&mut self.bytes);
+                writer.bytes = match Arc::get_mut(&mut self.bytes) {
+                    Some(bytes) => std::mem::take(bytes),
+                    // A request with them is still being sent, as when two runs share a memo.
+                    None => self.bytes[..mark.end].to_vec(),
+                };
                 writer.bytes.truncate(mark.end);
                 writer.last = mark.last;
             }
         } else {
-            let bytes = std::mem::take(&mut self.bytes);
+            let bytes = Arc::clone(&self.bytes);
             source = Some(Source {
                 history: old,
                 bytes,
@@ -170,22 +210,24 @@ impl Memory {
         writer.finish();
         let bytes = writer.bytes;
 
-        let start = body.len();
-        system.write(&self.compat, history, body);
-        if body.len() > start && !bytes.is_empty() {
-            body.push(b',');
+        let start = head.len();
+        system.write(&self.compat, history, head);
+        if head.len() > start && !bytes.is_empty() {
+            head.push(b',');
         }
-        body.extend_from_slice(&bytes);
-        self.bytes = bytes;
+        match Arc::get_mut(&mut self.bytes) {
+            Some(held) => *held = bytes,
+            None => self.bytes = Arc::new(bytes),
+        }
         self.marks = marks;
-        written
+        (Arc::clone(&self.bytes), written)
     }
 }
 
 /// What is left of another history: a window that slid on shares most of its messages.
 struct Source {
     history: History,
-    bytes: Vec<u8>,
+    bytes: Arc<Vec<u8>>,
     marks: Vec<Option<Mark>>,
     /// Messages before this one were used or passed over.
     at: usize,
@@ -301,7 +343,7 @@ fn system_text(message: &Message) -> Option<&str> {
 #[derive(Debug)]
 struct OpenCall<'a> {
     call: &'a ToolCall,
-    id: String,
+    id: Cow<'a, str>,
 }
 
 /// Writes messages one after another, so that what stands there is always acceptable.
@@ -385,8 +427,9 @@ impl<'a> Writer<'a> {
         }
         let own = self.is_own(message);
         let mut parts = Vec::new();
-        let mut calls: Vec<OutgoingCall<'a>> = Vec::new();
-        let mut open = Vec::new();
+        let count = message.tool_calls().count();
+        let mut calls: Vec<OutgoingCall<'a>> = Vec::with_capacity(count);
+        let mut open = Vec::with_capacity(count);
         for block in &message.content {
             match block {
                 AssistantContent::Text(text) => parts.push(Part::Text(Cow::Borrowed(&text.text))),
@@ -630,12 +673,13 @@ impl<'a> Writer<'a> {
     }
 
     /// The id as the server takes it; unique within its message.
-    fn call_id(&self, call: &ToolCall, before: &[OutgoingCall<'_>]) -> String {
+    fn call_id(&self, call: &'a ToolCall, before: &[OutgoingCall<'_>]) -> Cow<'a, str> {
         let taken = |id: &str| before.iter().any(|other| other.id == id);
         let mut id = wire_id(&call.id, self.compat.tool_call_ids);
         let mut n = before.len();
         while id.is_empty() || taken(&id) {
-            id = wire_id(&format!("{}call_{n}", &*call.id), self.compat.tool_call_ids);
+            let made = format!("{}call_{n}", &*call.id);
+            id = Cow::Owned(wire_id(&made, self.compat.tool_call_ids).into_owned());
             n += 1;
         }
         id
@@ -657,7 +701,7 @@ fn field_of(message: &AssistantMessage, has_details: bool) -> ReasoningReplay {
 }
 
 /// An id in the form that the server takes: letter for letter if it has it.
-fn wire_id(id: &str, form: CallIds) -> String {
+fn wire_id(id: &str, form: CallIds) -> Cow<'_, str> {
     const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     let short = |length: usize| {
         let mut rest = hash(id.as_bytes());
@@ -669,12 +713,12 @@ fn wire_id(id: &str, form: CallIds) -> String {
         text
     };
     match form {
-        CallIds::Any => id.to_owned(),
+        CallIds::Any => Cow::Borrowed(id),
         CallIds::Mistral9 if id.len() == 9 && id.bytes().all(|b| b.is_ascii_alphanumeric()) => {
-            id.to_owned()
+            Cow::Borrowed(id)
         }
-        CallIds::Mistral9 => short(9),
-        CallIds::MaxLength(most) if id.chars().count() <= most => id.to_owned(),
+        CallIds::Mistral9 => Cow::Owned(short(9)),
+        CallIds::MaxLength(most) if id.chars().count() <= most => Cow::Borrowed(id),
         CallIds::MaxLength(most) => {
             let tail = short(most);
             let head: String = id
@@ -688,11 +732,11 @@ fn wire_id(id: &str, form: CallIds) -> String {
                 })
                 .take(most.saturating_sub(tail.len() + 1))
                 .collect();
-            if head.is_empty() {
+            Cow::Owned(if head.is_empty() {
                 tail
             } else {
                 format!("{head}_{tail}")
-            }
+            })
         }
     }
 }

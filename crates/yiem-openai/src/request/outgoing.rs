@@ -30,7 +30,7 @@ pub(super) enum Part<'a> {
 /// A call as it goes out.
 #[derive(Debug, Clone)]
 pub(super) struct OutgoingCall<'a> {
-    pub id: String,
+    pub id: Cow<'a, str>,
     pub name: Cow<'a, str>,
     pub arguments: Cow<'a, str>,
     pub data: Option<&'a serde_json::Map<String, Value>>,
@@ -44,7 +44,7 @@ pub(super) struct Outgoing<'a> {
     pub calls: Vec<OutgoingCall<'a>>,
     /// Further fields, in order.
     pub fields: Vec<(Cow<'a, str>, Cow<'a, Value>)>,
-    pub tool_call_id: Option<String>,
+    pub tool_call_id: Option<Cow<'a, str>>,
     pub name: Option<Cow<'a, str>>,
 }
 

@@ -76,7 +76,7 @@ impl ReplyState {
         }
         let offered = Arc::clone(&self.options.offered);
         let calls = std::mem::take(&mut self.calls)
-            .finish(reply, &*self.env, |name| offered.original(name));
+            .finish(reply, &*self.env, |name| offered.original_of(name));
         let count = calls.len();
         for (index, mut call) in calls {
             if !call.extra.is_empty() {
