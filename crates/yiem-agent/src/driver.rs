@@ -613,8 +613,9 @@ impl Driver {
         let context = turn.context(index, &prepared.call, Arc::clone(&progress), 0);
         let span = self.spans.call(&prepared);
         let mut work: BoxFuture<'static, ToolOutput> = Box::pin(async move {
-            let run = execute(&turn, prepared, context, executed.as_deref());
-            let output = run.instrument(span.span().clone()).await;
+            let output = execute(&turn, prepared, context, executed.as_deref())
+                .instrument(span.span().clone())
+                .await;
             progress.close().await;
             span.ended(&output);
             output

@@ -255,7 +255,7 @@ async fn tell(turn: &TurnEnv, call: usize, kind: EventKind) {
 pub(crate) async fn execute(
     turn: &TurnEnv,
     prepared: PreparedToolCall,
-    context: ToolContext,
+    context: Box<ToolContext>,
     executed: Option<&OnceLock<ToolOutput>>,
 ) -> ToolOutput {
     let PreparedToolCall { tool, call, args } = prepared;
@@ -274,7 +274,7 @@ async fn run_tool(
     turn: &TurnEnv,
     tool: &RegisteredTool,
     args: ValidArgs,
-    context: ToolContext,
+    context: Box<ToolContext>,
 ) -> ToolOutput {
     let definition = tool.definition();
     let (cancel, call_id) = (context.cancel.clone(), context.call_id.clone());
@@ -294,7 +294,7 @@ async fn run_tool(
         }
     };
     let limit = definition.limits.time.unwrap_or(turn.config.tool_time);
-    let result = match within(&turn.env, limit, tool.tool().call(args, context)).await {
+    let result = match within(&turn.env, limit, tool.tool().call(args, *context)).await {
         Some(Ok(result)) => result,
         Some(Err(panic)) => Err(ToolError::of_kind(
             ToolErrorKind::Panicked,
@@ -428,20 +428,23 @@ fn unreadable(raw: &str, reason: &str) -> String {
 }
 
 impl TurnEnv {
-    /// What a call of this turn is given besides its arguments.
+    /// What a call of this turn is given besides its arguments; boxed, because it is handed on
+    /// from future to future.
     pub(crate) fn context(
         self: &Arc<Self>,
         index: usize,
         call: &ToolCall,
         progress: Arc<CallProgress>,
         depth: u32,
-    ) -> ToolContext {
+    ) -> Box<ToolContext> {
         let id = call.id.clone();
         let caller = nested::NestedCaller::new(Arc::clone(self), index, id.clone(), depth);
         let (cancel, env) = (self.cancel.child(), Arc::clone(&self.env));
-        let mut context = ToolContext::ended_by(cancel, id, call.name.as_str(), env)
-            .with_progress(progress)
-            .with_caller(Arc::new(caller));
+        let mut context = Box::new(
+            ToolContext::ended_by(cancel, id, call.name.as_str(), env)
+                .with_progress(progress)
+                .with_caller(Arc::new(caller)),
+        );
         context.session_id = Some(self.session_id.clone());
         context.run_id = Some(self.run_id.clone());
         context.deps = self.deps.clone();

@@ -25,7 +25,7 @@ mod reply;
 use body::RequestBody;
 use config::ApiKey;
 pub use config::{OpenAiConfig, Timeouts};
-use reply::{HttpReply, Reading, within};
+use reply::{Alarm, HttpReply, Reading};
 
 /// The address of OpenAI's own API.
 pub const OPENAI_BASE_URL: &str = "https://api.openai.com/v1";
@@ -110,20 +110,60 @@ impl ChatModel for OpenAiModel {
 impl Inner {
     /// Sends the request; gives the reply as soon as its status is known and good.
     async fn ask(self: Arc<Self>, request: ChatRequest) -> Result<Reading, ModelError> {
-        let begun = self.env.elapsed();
-        let key = match within(&*self.env, self.timeouts.first_event, self.key.get()).await {
-            Some(key) => key?,
+        let mut alarm = Alarm::new(Arc::clone(&self.env));
+        let patience = self.timeouts.first_event;
+        let mut begun = alarm.now();
+        let deadline = begun.saturating_add(patience);
+        let Some(key) = alarm.within(deadline, self.key.get()).await else {
+            return Err(timed_out("the API key's closure gave none", patience));
+        };
+        if self.key.waits() {
+            begun = alarm.now();
+        }
+        let (post, asked) = self.post(&request, key?);
+        // The request holds the whole history; its connection does not need it any more.
+        drop(request);
+        let sending = self.http.execute(post);
+        let deadline = begun.saturating_add(patience);
+        let response = match alarm.within(deadline, sending).await {
+            Some(Ok(response)) => response,
+            Some(Err(error)) => return Err(self.unreachable(error)),
             None => {
-                return Err(timed_out(
-                    "the API key's closure gave none",
-                    self.timeouts.first_event,
-                ));
+                let what = format!("{} did not answer", self.info.base_url);
+                return Err(timed_out(&what, patience));
             }
         };
+        if !response.status().is_success() {
+            // Boxed: it is rare, and every request would have room for it.
+            let error = Box::pin(self.refused(response, &mut alarm)).await;
+            return Err(match &asked.secret {
+                Some(secret) => secret.hide(error),
+                None => error,
+            });
+        }
+        let response: http::Response<reqwest::Body> = response.into();
+        Ok(Reading::new(
+            response.into_body(),
+            ChunkDecoder::new(asked.kind, asked.options, Arc::clone(&self.env)),
+            self.timeouts,
+            begun,
+            alarm,
+            asked.secret,
+        ))
+    }
+
+    /// The request as it is sent, and what reading its answer needs.
+    fn post(
+        &self,
+        request: &ChatRequest,
+        key: Option<HeaderValue>,
+    ) -> (reqwest::Request, Question) {
         let stream = request.options.stream.unwrap_or(self.stream);
         let system = request.system.as_deref();
-        let encoded = self.encoder.pieces(system.as_slice(), &request, stream);
-        let mut headers = self.headers.clone();
+        let encoded = self.encoder.pieces(system.as_slice(), request, stream);
+        let mut post = reqwest::Request::new(Method::POST, self.url.clone());
+        let headers = post.headers_mut();
+        *headers = self.headers.clone();
         if let Some(key) = key {
             headers.insert(AUTHORIZATION, key);
         }
@@ -139,54 +179,25 @@ impl Inner {
                 headers.insert(name, value);
             }
         }
-        // The request holds the whole history; its connection does not need it any more.
-        drop(request);
-        let mut post = reqwest::Request::new(Method::POST, self.url.clone());
-        *post.headers_mut() = headers;
         let body = RequestBody::new(encoded.head, encoded.messages, encoded.tail);
         *post.body_mut() = Some(reqwest::Body::wrap(body));
-        let sending = self.http.execute(post);
-        let silent = || {
-            timed_out(
-                &format!("{} did not answer", self.info.base_url),
-                self.timeouts.first_event,
-            )
-        };
-        let response = match within(&*self.env, self.timeouts.first_event, sending).await {
-            Some(Ok(response)) => response,
-            Some(Err(error)) => return Err(self.unreachable(error)),
-            None => return Err(silent()),
-        };
-        if !response.status().is_success() {
-            let error = self.refused(response).await;
-            return Err(match &secret {
-                Some(secret) => secret.hide(error),
-                None => error,
-            });
-        }
         let compat = self.encoder.compat();
-        let options = ReadOptions {
-            offered: encoded.offered,
-            recover_leaked_calls: compat.recover_leaked_calls,
-            think_open_implied: compat.think_open_implied,
-            defaults: Arc::clone(&self.defaults),
-            limits: self.limits,
-        };
-        let asked = if stream { Asked::Stream } else { Asked::Whole };
-        let decoder = ChunkDecoder::new(asked, options, Arc::clone(&self.env));
-        let response: http::Response<reqwest::Body> = response.into();
-        Ok(Reading::new(
-            response.into_body(),
-            decoder,
-            self.timeouts,
-            begun,
-            Arc::clone(&self.env),
+        let question = Question {
+            kind: if stream { Asked::Stream } else { Asked::Whole },
+            options: ReadOptions {
+                offered: encoded.offered,
+                recover_leaked_calls: compat.recover_leaked_calls,
+                think_open_implied: compat.think_open_implied,
+                defaults: Arc::clone(&self.defaults),
+                limits: self.limits,
+            },
             secret,
-        ))
+        };
+        (post, question)
     }
 
     /// An answer whose status says failure, with as much of its body as is of use.
-    async fn refused(&self, mut response: reqwest::Response) -> ModelError {
+    async fn refused(&self, mut response: reqwest::Response, alarm: &mut Alarm) -> ModelError {
         const MOST: usize = 64 << 10;
         let status = response.status().as_u16();
         let headers: Vec<(String, String)> = response
@@ -203,7 +214,8 @@ impl Inner {
             }
         };
         // What came in time is enough: the status alone says what kind it is.
-        let _ = within(&*self.env, self.timeouts.between_events, reading).await;
+        let deadline = alarm.now().saturating_add(self.timeouts.between_events);
+        let _ = alarm.within(deadline, reading).await;
         body.truncate(MOST);
         let failure = HttpFailure {
             status,
@@ -240,6 +252,13 @@ impl Inner {
         )
         .with_source(error)
     }
+}
+
+/// What was asked for, as far as reading the answer needs it.
+struct Question {
+    kind: Asked,
+    options: ReadOptions,
+    secret: Option<Secret>,
 }
 
 /// A key that was sent: a server may quote it in what it says.

@@ -32,7 +32,7 @@ use crate::names::OfferedTools;
 use crate::parts::{self, PartKind};
 use crate::think::{Part, ThinkSplitter};
 use crate::usage::Counts;
-use crate::wire::{Body, Choice, RareOfBody, RareOfSaid, Said, Text, XGroq};
+use crate::wire::{Body, Choice, List, RareOfBody, RareOfSaid, Said, Text, XGroq};
 
 /// The key of a message's or call's `extra` under which the provider's own data stands that has
 /// to go back, by the field that it came in.
@@ -289,6 +289,7 @@ struct ReplyState {
     /// Another API that something that came is of.
     foreign: Option<&'static Foreign>,
     alike: alike::Alike,
+    frame: alike::Frame,
 }
 
 impl ReplyState {
@@ -325,6 +326,7 @@ impl ReplyState {
             whole: false,
             foreign: None,
             alike: alike::Alike::default(),
+            frame: alike::Frame::default(),
             options,
         }
     }
@@ -351,10 +353,21 @@ impl ReplyState {
         if let Some((piece, text)) = self.alike.text(data) {
             return self.piece(piece, text);
         }
+        if let Some(List(choices)) = self.frame.choices(data)
+            && !choices.is_empty()
+            && choices.iter().all(|choice| choice.rare().is_none())
+        {
+            self.usage_last = false;
+            self.choices(&choices);
+            return self.remember(&choices, data);
+        }
         match serde_json::from_str::<Body<'_>>(data) {
             Ok(body) => {
                 self.body(&body, data);
-                self.remember(&body, data);
+                if alike::says_choices_alone(&body) && !body.choices.0.is_empty() {
+                    self.frame.remember(data);
+                    self.remember(&body.choices.0, data);
+                }
             }
             Err(error) => match mended(data) {
                 Some(mended) if self.mended_body(&mended) => {}
@@ -378,10 +391,10 @@ impl ReplyState {
     }
 
     /// Remembers the chunk for those that are like it, if it was of the alternative that is read.
-    fn remember(&mut self, body: &Body<'_>, data: &str) {
-        let chosen = body.choices.0.first().map(|c| c.index.index().unwrap_or(0));
+    fn remember(&mut self, choices: &[Choice<'_>], data: &str) {
+        let chosen = choices.first().map(|c| c.index.index().unwrap_or(0));
         if chosen == self.chosen {
-            self.alike.remember(body, data);
+            self.alike.remember(choices, data);
         }
     }
 

@@ -68,6 +68,11 @@ impl fmt::Debug for ApiKey {
 }
 
 impl ApiKey {
+    /// Whether it may take time to have it.
+    pub(super) fn waits(&self) -> bool {
+        matches!(self, Self::Fn(_))
+    }
+
     /// The value of the `Authorization` header.
     pub(super) async fn get(&self) -> Result<Option<HeaderValue>, ModelError> {
         match self {

@@ -21,22 +21,59 @@ use crate::stream::ChunkDecoder;
 /// connection can be used again; without it, it is closed.
 const TAIL: Duration = Duration::from_millis(100);
 
-/// Waits for a future, but not for longer than that.
-pub(super) async fn within<T>(
-    env: &dyn Env,
-    limit: Duration,
-    work: impl Future<Output = T>,
-) -> Option<T> {
-    let mut work = pin!(work);
-    let mut timer: Option<BoxFuture<'static, ()>> = None;
-    std::future::poll_fn(|cx| {
-        if let Poll::Ready(done) = work.as_mut().poll(cx) {
-            return Poll::Ready(Some(done));
+/// A timer for waits that nearly always end before it rings. It is set when there is something
+/// to wait for, and set anew only when it rang too early or would ring too late: not for every
+/// wait.
+pub(super) struct Alarm {
+    env: Arc<dyn Env>,
+    /// When it rings.
+    set: Option<(Duration, BoxFuture<'static, ()>)>,
+}
+
+impl Alarm {
+    pub(super) fn new(env: Arc<dyn Env>) -> Self {
+        Self { env, set: None }
+    }
+
+    /// The time, as deadlines are counted.
+    pub(super) fn now(&self) -> Duration {
+        self.env.elapsed()
+    }
+
+    /// Ready when the deadline is over.
+    fn poll(&mut self, deadline: Duration, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            if let Some((rings, timer)) = &mut self.set
+                && *rings <= deadline
+            {
+                if timer.as_mut().poll(cx).is_pending() {
+                    return Poll::Pending;
+                }
+                if *rings == deadline {
+                    return Poll::Ready(());
+                }
+            }
+            let left = deadline.saturating_sub(self.now());
+            if left.is_zero() {
+                return Poll::Ready(());
+            }
+            self.set = Some((deadline, self.env.sleep(left)));
         }
-        let timer = timer.get_or_insert_with(|| env.sleep(limit));
-        timer.as_mut().poll(cx).map(|()| None)
-    })
-    .await
+    }
+
+    /// Waits for a future, but not beyond the deadline.
+    pub(super) async fn within<T>(
+        &mut self,
+        deadline: Duration,
+        work: impl Future<Output = T>,
+    ) -> Option<T> {
+        let mut work = pin!(work);
+        std::future::poll_fn(|cx| match work.as_mut().poll(cx) {
+            Poll::Ready(done) => Poll::Ready(Some(done)),
+            Poll::Pending => self.poll(deadline, cx).map(|()| None),
+        })
+        .await
+    }
 }
 
 pin_project! {
@@ -86,13 +123,11 @@ pub(super) struct Reading {
     body: reqwest::Body,
     decoder: ChunkDecoder,
     timeouts: Timeouts,
-    env: Arc<dyn Env>,
+    alarm: Alarm,
     /// When the last event came, or the request was sent.
     since: Duration,
     /// How many events the decoder has seen.
     events: usize,
-    /// A running timer, and when it rings.
-    timer: Option<(Duration, BoxFuture<'static, ()>)>,
     /// The reply is whole; only the end of the body is waited for.
     tail: bool,
     ended: bool,
@@ -106,17 +141,16 @@ impl Reading {
         decoder: ChunkDecoder,
         timeouts: Timeouts,
         since: Duration,
-        env: Arc<dyn Env>,
+        alarm: Alarm,
         secret: Option<Secret>,
     ) -> Self {
         Self {
             body,
             decoder,
             timeouts,
-            env,
+            alarm,
             since,
             events: 0,
-            timer: None,
             tail: false,
             ended: false,
             secret,
@@ -144,7 +178,8 @@ impl Reading {
                 Poll::Ready(Some(Err(error))) => self.broke(error),
                 Poll::Ready(None) => self.end(),
                 Poll::Pending => {
-                    if self.poll_timer(cx).is_pending() {
+                    let deadline = self.since.saturating_add(self.limit());
+                    if self.alarm.poll(deadline, cx).is_pending() {
                         return Poll::Pending;
                     }
                     if self.tail {
@@ -164,12 +199,11 @@ impl Reading {
         let events = self.decoder.events_seen();
         if events != self.events {
             self.events = events;
-            self.since = self.env.elapsed();
+            self.since = self.alarm.now();
         }
         if !self.tail && self.decoder.has_ended() {
             self.tail = true;
-            self.since = self.env.elapsed();
-            self.timer = None;
+            self.since = self.alarm.now();
         }
     }
 
@@ -178,29 +212,6 @@ impl Reading {
             (true, _) => TAIL,
             (false, 0) => self.timeouts.first_event,
             (false, _) => self.timeouts.between_events,
-        }
-    }
-
-    /// Ready when the wait was too long. The timer is set anew only when it rang too early, or
-    /// would ring too late, and not for every event.
-    fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let deadline = self.since.saturating_add(self.limit());
-        loop {
-            if let Some((rings, timer)) = &mut self.timer
-                && *rings <= deadline
-            {
-                if timer.as_mut().poll(cx).is_pending() {
-                    return Poll::Pending;
-                }
-                if *rings == deadline {
-                    return Poll::Ready(());
-                }
-            }
-            let left = deadline.saturating_sub(self.env.elapsed());
-            if left.is_zero() {
-                return Poll::Ready(());
-            }
-            self.timer = Some((deadline, self.env.sleep(left)));
         }
     }
 

@@ -4,14 +4,16 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use yiem_core::{AssistantMessage, ChatEvent, MessageAssembler, SystemEnv};
 
-use super::{Alike, Piece};
+use super::{Alike, Frame, Piece, says_choices_alone};
 use crate::stream::{Asked, ChunkDecoder, ReadOptions};
 use crate::wire::Body;
 
 fn after(first: &str) -> Alike {
     let body: Body<'_> = serde_json::from_str(first).expect("a chunk");
     let mut alike = Alike::default();
-    alike.remember(&body, first);
+    if says_choices_alone(&body) {
+        alike.remember(&body.choices.0, first);
+    }
     alike
 }
 
@@ -100,6 +102,112 @@ fn whatever_else_differs_is_read_as_json() {
     assert_eq!(after(&ended).text(&ended), None);
 }
 
+#[test]
+fn choices_are_read_alone_where_all_around_them_is_the_same() {
+    let framed = |first: &str, second: &str| {
+        let body: Body<'_> = serde_json::from_str(first).expect("a chunk");
+        assert!(says_choices_alone(&body));
+        let mut frame = Frame::default();
+        frame.remember(first);
+        let choices = frame.choices(second)?.0;
+        Some(choices.iter().map(|c| c.index.index().unwrap()).collect())
+    };
+    let some = |indices: &[i64]| Some::<Vec<i64>>(indices.to_vec());
+    for (first, second, expected) in [
+        (
+            r#"{"model":"m","choices":[{"index":1}]}"#,
+            r#"{"model":"m","choices":[{"index":2}]}"#,
+            some(&[2]),
+        ),
+        (
+            r#"{"choices":[{"index":1}],"x":1}"#,
+            r#"{"choices":[{"index":2},{"index":3}],"x":1}"#,
+            some(&[2, 3]),
+        ),
+        (
+            r#"{"choices":[{"index":1}]}"#,
+            r#"{"choices":[]}"#,
+            some(&[]),
+        ),
+        (
+            r#"{"a":"\"choices\":","choices":[{"index":1}]}"#,
+            r#"{"a":"\"choices\":","choices":[{"index":2}]}"#,
+            some(&[2]),
+        ),
+        // Something else differs.
+        (
+            r#"{"model":"m","choices":[{"index":1}]}"#,
+            r#"{"model":"n","choices":[{"index":1}]}"#,
+            None,
+        ),
+        (
+            r#"{"choices":[{"index":1}],"x":1}"#,
+            r#"{"choices":[{"index":1}],"x":2}"#,
+            None,
+        ),
+        (
+            r#"{"choices":[{"index":1}]}"#,
+            r#"{"choices":[{"index":1}],"usage":{}}"#,
+            None,
+        ),
+        // It is not clear where they begin or end, or which of two counts.
+        (
+            r#"{"x":{"choices":[1]},"choices":[{"index":1}]}"#,
+            r#"{"x":{"choices":[2]},"choices":[{"index":1}]}"#,
+            None,
+        ),
+        (
+            r#"{"choices":[{"index":1}],"x":[1]}"#,
+            r#"{"choices":[{"index":1}],"x":[1]}"#,
+            None,
+        ),
+        (
+            r#"{"choices":[{"index":1}],"choices":[{"index":2}]}"#,
+            r#"{"choices":[{"index":3}],"choices":[{"index":2}]}"#,
+            None,
+        ),
+        (
+            r#"{"choices":[{"index":1}],"choices":{"index":2}}"#,
+            r#"{"choices":[{"index":3}],"choices":{"index":2}}"#,
+            None,
+        ),
+        (
+            r#"{"choices":[{"index":1}],"\u0063hoices":{"index":2}}"#,
+            r#"{"choices":[{"index":3}],"\u0063hoices":{"index":2}}"#,
+            None,
+        ),
+        (
+            r#"{"choices":{"index":1,"x":[1]}}"#,
+            r#"{"choices":{"index":2,"x":[1]}}"#,
+            None,
+        ),
+        (
+            r#"{"choices" : [{"index":1}]}"#,
+            r#"{"choices" : [{"index":2}]}"#,
+            None,
+        ),
+        // No JSON between.
+        (
+            r#"{"choices":[{"index":1}]}"#,
+            r#"{"choices":[{"index":2}}"#,
+            None,
+        ),
+        (
+            r#"{"choices":[{"index":1}]}"#,
+            r#"{"choices":[{"index":2}]]}"#,
+            None,
+        ),
+        (r#"{"choices":[{"index":1}]}"#, r#"{"choices":}"#, None),
+        (
+            r#"{"choices":[{"index":1}],"x":1}"#,
+            r#"{"choices":,"x":1}"#,
+            None,
+        ),
+    ] {
+        assert_eq!(framed(first, second), expected, "{first} {second}");
+    }
+}
+
 fn read(chunks: &[Value], alike: bool) -> (Vec<ChatEvent>, Option<AssistantMessage>) {
     let mut decoder = ChunkDecoder::new(Asked::Stream, ReadOptions::default(), SystemEnv::shared());
     for (n, chunk) in chunks.iter().enumerate() {
@@ -131,7 +239,7 @@ proptest! {
     #[test]
     fn chunks_that_are_alike_mean_what_they_say(
         pieces in prop::collection::vec(
-            (0..7_u8, prop_oneof![".{0,6}", Just("<think>".to_owned()), Just("</think>".to_owned()), Just("{}".to_owned())], 0..2_i64),
+            (0..12_u8, prop_oneof![".{0,6}", Just("<think>".to_owned()), Just("</think>".to_owned()), Just("{}".to_owned())], 0..2_i64),
             1..24,
         ),
     ) {
@@ -143,9 +251,19 @@ proptest! {
                     3 => json!({"reasoning_content": text}),
                     4 => json!({"tool_calls": [{"index": index, "function": {"arguments": text}}]}),
                     5 => json!({"tool_calls": [{"index": index, "id": format!("id{index}"), "function": {"name": "f", "arguments": text}}]}),
-                    _ => json!({"content": text, "refusal": null, "role": "assistant"}),
+                    6 => json!({"content": text, "refusal": null, "role": "assistant"}),
+                    7 => json!({"role": "assistant", "content": null}),
+                    _ => json!({}),
                 };
-                json!({"id": "c", "model": "m", "choices": [{"index": 0, "delta": delta, "finish_reason": null}]})
+                let mut choice = json!({"index": index * i64::from(*kind == 8), "delta": delta, "finish_reason": null});
+                match kind {
+                    8 => choice["delta"] = json!({"content": text}),
+                    9 => choice["usage"] = json!({"prompt_tokens": index}),
+                    10 => choice["finish_reason"] = json!("length"),
+                    11 => choice["text"] = json!(text),
+                    _ => {}
+                }
+                json!({"id": "c", "model": "m", "choices": [choice]})
             })
             .collect();
         let (alike, message) = read(&chunks, true);
