@@ -9,9 +9,12 @@
 //! - [`Journal`]: what makes a session survive (S-1).
 //! - [`Run`]: the decisions alone, as a value without runtime, clock or tasks.
 //!
+//! The contracts are those of [`yiem_core`] and [`yiem_tools`], which are at hand as
+//! `yiem_agent::yiem_core` and `yiem_agent::yiem_tools`. A runtime of tokio has to be there.
+//!
 //! ```
 //! use yiem_agent::Agent;
-//! use yiem_core::{model_fn, AssistantContent, AssistantMessage, ChatRequest, ModelError, Timestamp};
+//! use yiem_agent::yiem_core::{model_fn, AssistantContent, AssistantMessage, ChatRequest, ModelError, Timestamp};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -25,6 +28,9 @@
 //! # Ok(())
 //! # }
 //! ```
+
+pub use yiem_core;
+pub use yiem_tools;
 
 mod agent;
 mod approval;

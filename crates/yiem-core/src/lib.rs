@@ -5,6 +5,17 @@
 //! [`ToolSource`]), and what they all share ([`History`], [`Usage`], [`CancelToken`], [`Env`]).
 //!
 //! There is no runtime, no network and no clock in it: time and ids come in through [`Env`].
+//!
+//! ```
+//! use yiem_core::{ChatEvent, MessageAssembler, StopReason, Usage};
+//!
+//! let mut assembler = MessageAssembler::new();
+//! assembler.push(ChatEvent::Text("Hello, ".to_owned()));
+//! assembler.push(ChatEvent::Text("world.".to_owned()));
+//! let last = ChatEvent::Finished { stop: StopReason::EndTurn, usage: Usage::default() };
+//! let message = assembler.push(last).expect("that was the end");
+//! assert_eq!(message.text(), "Hello, world.");
+//! ```
 
 pub mod cancel;
 pub mod content;

@@ -7,6 +7,31 @@
 //!
 //! Own ways to a server implement [`Transport`]; own servers in the same process are a [`ToolServer`] or
 //! any [`Responder`].
+//!
+//! A runtime of tokio has to be there. The contracts are those of [`yiem_core`], which is at hand as
+//! `yiem_mcp::yiem_core`.
+//!
+//! ```no_run
+//! # #[cfg(all(feature = "stdio", feature = "system"))]
+//! # mod example {
+//! use yiem_mcp::yiem_core::{JsonObject, Result, SystemEnv};
+//! use yiem_mcp::{CallOptions, McpClient, McpServer};
+//!
+//! pub async fn echo() -> Result<()> {
+//!     let server = McpServer::stdio("npx", ["-y", "@modelcontextprotocol/server-everything"]);
+//!     let client = McpClient::new(server, SystemEnv::shared())?;
+//!     for tool in &client.tools().await?.tools {
+//!         println!("{}: {}", tool.name, tool.description);
+//!     }
+//!     let args = JsonObject::from_iter([("message".to_owned(), "hello".into())]);
+//!     let answer = client.call("echo", args, CallOptions::default()).await?;
+//!     println!("{:?}", answer.content);
+//!     Ok(())
+//! }
+//! # }
+//! ```
+
+pub use yiem_core;
 
 pub mod client;
 pub mod correlate;

@@ -14,14 +14,14 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use yiem_core::{
     AssistantContent, AssistantMessage, ChatOptions, ChatRequest, Content, CustomMessage, Env,
-    Extra, JsonObject, Message, MessageAssembler, ModelError, ModelInfo, StopReason, Timestamp,
-    ToolArguments, ToolCall, ToolChoice, ToolDefinition, ToolResultMessage, Usage, UserMessage,
+    Extra, JsonObject, Message, ModelError, ModelInfo, StopReason, Timestamp, ToolArguments,
+    ToolCall, ToolChoice, ToolDefinition, ToolResultMessage, Usage, UserMessage,
 };
 
 use crate::request::SYSTEM_KIND;
 use crate::{
-    Asked, CallIds, ChunkDecoder, Compat, ContentStyle, EmptyContent, HttpFailure, MaxTokensField,
-    OfferedTools, PROVIDER_DATA, ReadOptions, ReasoningReplay, RequestEncoder,
+    Asked, CallIds, Compat, ContentStyle, EmptyContent, MaxTokensField, OfferedTools,
+    PROVIDER_DATA, ReadOptions, ReasoningReplay, RequestEncoder,
 };
 
 /// A case that cannot be read.
@@ -58,22 +58,7 @@ struct CaseOptions {
     think_open_implied: bool,
 }
 
-/// A reply as bytes, with what came around it: how a case is fed to a reader.
-#[derive(Debug, Clone)]
-pub struct Reply {
-    /// What was asked for.
-    pub asked: Asked,
-    /// The status; 200 when the case has none.
-    pub status: u16,
-    /// The headers, names in any case.
-    pub headers: Vec<(String, String)>,
-    /// The time that dates in headers are counted from, if the case has one.
-    pub now: Option<Timestamp>,
-    /// The body, in the pieces in which it arrived.
-    pub pieces: Vec<Vec<u8>>,
-    /// The reader's settings.
-    pub options: ReadOptions,
-}
+pub use crate::reply::RecordedReply as Reply;
 
 impl Reply {
     /// Reads a case of the directions `response` and `stream`.
@@ -120,40 +105,12 @@ impl Reply {
         })
     }
 
-    /// Reads it, with the pieces as they are.
+    /// Reads it, with the pieces as they are, and reports it as a case expects it.
     #[must_use]
     pub fn decode(&self, env: &Arc<dyn Env>) -> Decoded {
-        if !(200..300).contains(&self.status) {
-            let failure = HttpFailure {
-                status: self.status,
-                headers: &self.headers,
-                body: &self.pieces.concat(),
-                now: self.now.unwrap_or_else(|| env.now()),
-            };
-            let message = MessageAssembler::new().broken_off(StopReason::Error, None);
-            return Decoded::new(&message, Some(&failure.classify()));
-        }
-        let mut decoder = ChunkDecoder::new(self.asked, self.options.clone(), Arc::clone(env));
-        let mut assembler = MessageAssembler::new();
-        let mut pieces = self.pieces.iter();
-        loop {
-            match decoder.next() {
-                Some(Ok(event)) => {
-                    if let Some(message) = assembler.push(event) {
-                        return Decoded::new(&message, None);
-                    }
-                }
-                Some(Err(error)) => {
-                    let mut message =
-                        assembler.broken_off(StopReason::Error, Some(error.message.clone()));
-                    message.usage = decoder.usage();
-                    return Decoded::new(&message, Some(&error));
-                }
-                None => match pieces.next() {
-                    Some(piece) => decoder.feed(piece),
-                    None => decoder.finish(),
-                },
-            }
+        match self.read(env) {
+            Ok(message) => Decoded::new(&message, None),
+            Err(broken) => Decoded::new(broken.partial(), Some(broken.error())),
         }
     }
 }
@@ -376,7 +333,7 @@ struct RequestCase {
 #[serde(default)]
 struct RequestInput {
     system: Value,
-    messages: Vec<JsonObject>,
+    messages: Vec<Box<RawValue>>,
     tools: Option<Vec<JsonObject>>,
     settings: Option<JsonObject>,
 }
@@ -406,7 +363,13 @@ pub fn encode(json: &str) -> Result<String, CaseError> {
         .map(|tool| Arc::new(tool_of(tool)))
         .collect();
     let request = ChatRequest {
-        messages: case.input.messages.iter().filter_map(message_of).collect(),
+        messages: case
+            .input
+            .messages
+            .iter()
+            .map(|message| message_of(message.get()))
+            .filter_map(Result::transpose)
+            .collect::<Result<_, _>>()?,
         tools: tools.into(),
         options: Arc::new(options_of(&settings)),
         ..ChatRequest::default()
@@ -491,7 +454,12 @@ fn options_of(settings: &JsonObject) -> ChatOptions {
             },
             object => {
                 let function = object.get("function").unwrap_or(object);
-                Some(ToolChoice::Tool(function.get("name")?.as_str()?.to_owned()))
+                match (function.get("name"), object.get("type")?.as_str()?) {
+                    (Some(name), _) => Some(ToolChoice::Tool(name.as_str()?.to_owned())),
+                    (None, "none") => Some(ToolChoice::None),
+                    (None, "required" | "any") => Some(ToolChoice::Required),
+                    (None, _) => Some(ToolChoice::Auto),
+                }
             }
         }),
         parallel_tool_calls: settings.get("parallel_tool_calls").and_then(Value::as_bool),
@@ -563,8 +531,37 @@ fn text_block(text: &str) -> Option<JsonObject> {
     }
 }
 
-fn message_of(message: &JsonObject) -> Option<Message> {
-    let blocks = blocks_of(message);
+/// A message of which only the arguments of its calls are looked at, as they stand: numbers in
+/// them are kept to the last digit.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct AsWritten<'a> {
+    #[serde(borrow)]
+    content: Vec<WrittenBlock<'a>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct WrittenBlock<'a> {
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+}
+
+fn message_of(json: &str) -> Result<Option<Message>, CaseError> {
+    let message: JsonObject = serde_json::from_str(json).map_err(CaseError::new)?;
+    let mut blocks = blocks_of(&message);
+    let written: AsWritten<'_> = serde_json::from_str(json).unwrap_or_default();
+    if written.content.len() == blocks.len() {
+        for (block, written) in blocks.iter_mut().zip(written.content) {
+            if let Some(arguments) = written.arguments.filter(|json| json.get().starts_with('{')) {
+                block.insert("arguments".to_owned(), on_one_line(arguments.get()).into());
+            }
+        }
+    }
+    Ok(message_made(&message, &blocks))
+}
+
+fn message_made(message: &JsonObject, blocks: &[JsonObject]) -> Option<Message> {
     let is = |block: &JsonObject, kind: &str| block.get("type").is_some_and(|tag| tag == kind);
     match message.get("role")?.as_str()? {
         "user" => Some(Message::User(UserMessage {
@@ -605,7 +602,7 @@ fn message_of(message: &JsonObject) -> Option<Message> {
             {
                 made.stop_reason = StopReason::from(stop.as_str());
             }
-            keep_into(&mut made.extra, message.get("keep"));
+            keep_in_parts(&mut made, message.get("keep"));
             Some(Message::Assistant(made))
         }
         "system" | "developer" => {
@@ -650,6 +647,31 @@ fn call_of(block: &JsonObject) -> ToolCall {
     };
     keep_into(&mut call.extra, block.get("keep"));
     call
+}
+
+/// The call that an item of a list of `keep` belongs to: `tool_calls/<n>`.
+fn call_place(item: &Value) -> Option<usize> {
+    let place = item.get("at")?.as_str()?;
+    place.strip_prefix("tool_calls/")?.parse().ok()
+}
+
+/// `keep` of a message; the list that `decode` reports also holds what belongs to its calls.
+fn keep_in_parts(message: &mut AssistantMessage, keep: Option<&Value>) {
+    let Some(Value::Array(list)) = keep else {
+        return keep_into(&mut message.extra, keep);
+    };
+    let of = |place: Option<usize>| -> Value {
+        let items = list.iter().filter(|item| call_place(item) == place);
+        items.cloned().collect()
+    };
+    keep_into(&mut message.extra, Some(&of(None)));
+    let calls = message.content.iter_mut().filter_map(|block| match block {
+        AssistantContent::ToolCall(call) => Some(call),
+        _ => None,
+    });
+    for (at, call) in calls.enumerate() {
+        keep_into(&mut call.extra, Some(&of(Some(at))));
+    }
 }
 
 /// `keep` as an object of fields, or as the list that `decode` reports.

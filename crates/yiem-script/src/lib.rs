@@ -7,13 +7,15 @@
 //!   own, within [`ScriptLimits`], with nothing to reach but what [`ScriptGrants`] names.
 //!
 //! What a script sees, what it may use, and what is promised of one that never yields, stands in
-//! `docs/scripts.md`.
+//! `docs/scripts.md`. The contracts are those of [`yiem_core`], which is at hand as
+//! `yiem_script::yiem_core`. A runtime of tokio has to be there.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
-//! use yiem_core::{SystemEnv, Tool};
+//! use yiem_script::yiem_core::{SystemEnv, Tool};
 //! use yiem_script::{ScriptEngine, load_tools};
 //!
+//! let dir = "tools";
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let dir = folder.path();
 //! # std::fs::write(dir.join("greet.js"), "export const tool = { name: 'greet' };\nexport function execute(args) { return `Hello, ${args.who}!`; }").unwrap();
@@ -26,6 +28,8 @@
 //! # Ok::<(), yiem_script::LoadError>(())
 //! # }).unwrap();
 //! ```
+
+pub use yiem_core;
 
 mod engine;
 mod error;

@@ -10,7 +10,35 @@
 //!
 //! - `#[tool]` and [`FunctionTool`]: tools made of functions (T-2).
 //!
-//! There is no runtime, no network and no clock in it.
+//! There is no runtime, no network and no clock in it. The contracts are those of [`yiem_core`],
+//! which is at hand as `yiem_tools::yiem_core`.
+//!
+//! ```
+//! use yiem_tools::yiem_core::{JsonObject, Result};
+//! use yiem_tools::{RegisteredTool, ToolRegistry, tool};
+//!
+//! /// Current weather of a city.
+//! #[tool]
+//! async fn get_weather(city: String, #[arg(default = 3)] days: u8) -> Result<String> {
+//!     Ok(format!("Weather in {city} in {days} days: Sunny, 22°C"))
+//! }
+//!
+//! async fn refused(tool: &RegisteredTool) -> String {
+//!     let args = JsonObject::from_iter([("town".to_owned(), "Tokyo".into())]);
+//!     tool.accept(args).await.unwrap_err().to_string()
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<()> {
+//! let mut registry = ToolRegistry::new();
+//! let weather = registry.register(get_weather)?;
+//! assert_eq!(weather.definition().description, "Current weather of a city.");
+//! assert_eq!(refused(&weather).await, "Missing required arguments: city");
+//! # Ok(())
+//! # }
+//! ```
+
+pub use yiem_core;
 
 mod builtin;
 mod catalog;

@@ -80,7 +80,8 @@ fn is_export(item: &Item) -> bool {
     }
 }
 
-/// `pub use yiem_…` below the facade. yiem-tools' `#[tool]` is the one exception.
+/// `pub use yiem_…` below the facade. Exceptions are yiem-tools' `#[tool]`, and a whole crate of
+/// the contracts under its own name (`pub use yiem_core;`, docs/decisions/0011).
 fn re_exports_of_siblings(package: &str, source: &str) -> Vec<String> {
     let mut findings = Vec::new();
     for item in items(&code_only(source), 1) {
@@ -88,7 +89,8 @@ fn re_exports_of_siblings(package: &str, source: &str) -> Vec<String> {
             continue;
         };
         let target = target.trim_start_matches("::");
-        let planned = package == "yiem-tools" && target.starts_with("yiem_macros");
+        let is_whole = matches!(target.trim_end_matches(';'), "yiem_core" | "yiem_tools");
+        let planned = is_whole || package == "yiem-tools" && target.starts_with("yiem_macros");
         if target.starts_with("yiem_") && !planned {
             findings.push(format!(
                 ":{}: re-exports {target}; only the facade does that",

@@ -7,6 +7,7 @@ mod http;
 mod memory;
 mod model;
 mod presets;
+mod reply;
 mod served_cases;
 mod server;
 mod strict;

@@ -41,6 +41,18 @@ fn a_sibling_is_re_exported_by_the_facade_only() {
         [""; 0]
     );
     assert_eq!(re_exports_of_siblings("yiem-tools", source).len(), 1);
+    // The contracts as a crate, under their own name, go with a crate that speaks in them.
+    assert_eq!(
+        re_exports_of_siblings("yiem-agent", "pub use yiem_core;\npub use yiem_tools;\n"),
+        [""; 0]
+    );
+    for renamed in [
+        "pub use yiem_core as core;\n",
+        "pub use yiem_core::*;\n",
+        "pub use yiem_mcp;\n",
+    ] {
+        assert_eq!(re_exports_of_siblings("yiem-agent", renamed).len(), 1);
+    }
     assert_eq!(
         re_exports_of_siblings("yiem-agent", "use yiem_core::Message;\n"),
         [""; 0]
