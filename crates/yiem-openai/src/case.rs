@@ -14,14 +14,14 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use yiem_core::{
     AssistantContent, AssistantMessage, ChatOptions, ChatRequest, Content, CustomMessage, Env,
-    Extra, JsonObject, Message, ModelError, ModelInfo, StopReason, Timestamp, ToolArguments,
-    ToolCall, ToolChoice, ToolDefinition, ToolResultMessage, Usage, UserMessage,
+    Extra, JsonObject, Message, MessageAssembler, ModelError, ModelInfo, StopReason, Timestamp,
+    ToolArguments, ToolCall, ToolChoice, ToolDefinition, ToolResultMessage, Usage, UserMessage,
 };
 
 use crate::request::SYSTEM_KIND;
 use crate::{
-    Asked, CallIds, Compat, ContentStyle, EmptyContent, MaxTokensField, OfferedTools,
-    PROVIDER_DATA, ReadOptions, ReasoningReplay, RequestEncoder,
+    Asked, CallIds, ChunkDecoder, Compat, ContentStyle, EmptyContent, HttpFailure, MaxTokensField,
+    OfferedTools, PROVIDER_DATA, ReadOptions, ReasoningReplay, RequestEncoder,
 };
 
 /// A case that cannot be read.
@@ -58,7 +58,22 @@ struct CaseOptions {
     think_open_implied: bool,
 }
 
-pub use crate::reply::RecordedReply as Reply;
+/// A reply as bytes, with what came around it: how a case is fed to a reader.
+#[derive(Debug, Clone)]
+pub struct Reply {
+    /// What was asked for.
+    pub asked: Asked,
+    /// The status; 200 when the case has none.
+    pub status: u16,
+    /// The headers, names in any case.
+    pub headers: Vec<(String, String)>,
+    /// The time that dates in headers are counted from, if the case has one.
+    pub now: Option<Timestamp>,
+    /// The body, in the pieces in which it arrived.
+    pub pieces: Vec<Vec<u8>>,
+    /// The reader's settings.
+    pub options: ReadOptions,
+}
 
 impl Reply {
     /// Reads a case of the directions `response` and `stream`.
@@ -105,12 +120,40 @@ impl Reply {
         })
     }
 
-    /// Reads it, with the pieces as they are, and reports it as a case expects it.
+    /// Reads it, with the pieces as they are.
     #[must_use]
     pub fn decode(&self, env: &Arc<dyn Env>) -> Decoded {
-        match self.read(env) {
-            Ok(message) => Decoded::new(&message, None),
-            Err(broken) => Decoded::new(broken.partial(), Some(broken.error())),
+        if !(200..300).contains(&self.status) {
+            let failure = HttpFailure {
+                status: self.status,
+                headers: &self.headers,
+                body: &self.pieces.concat(),
+                now: self.now.unwrap_or_else(|| env.now()),
+            };
+            let message = MessageAssembler::new().broken_off(StopReason::Error, None);
+            return Decoded::new(&message, Some(&failure.classify()));
+        }
+        let mut decoder = ChunkDecoder::new(self.asked, self.options.clone(), Arc::clone(env));
+        let mut assembler = MessageAssembler::new();
+        let mut pieces = self.pieces.iter();
+        loop {
+            match decoder.next() {
+                Some(Ok(event)) => {
+                    if let Some(message) = assembler.push(event) {
+                        return Decoded::new(&message, None);
+                    }
+                }
+                Some(Err(error)) => {
+                    let mut message =
+                        assembler.broken_off(StopReason::Error, Some(error.message.clone()));
+                    message.usage = decoder.usage();
+                    return Decoded::new(&message, Some(&error));
+                }
+                None => match pieces.next() {
+                    Some(piece) => decoder.feed(piece),
+                    None => decoder.finish(),
+                },
+            }
         }
     }
 }
@@ -454,7 +497,8 @@ fn options_of(settings: &JsonObject) -> ChatOptions {
             },
             object => {
                 let function = object.get("function").unwrap_or(object);
-                match (function.get("name"), object.get("type")?.as_str()?) {
+                let kind = object.get("type").and_then(Value::as_str);
+                match (function.get("name"), kind.unwrap_or_default()) {
                     (Some(name), _) => Some(ToolChoice::Tool(name.as_str()?.to_owned())),
                     (None, "none") => Some(ToolChoice::None),
                     (None, "required" | "any") => Some(ToolChoice::Required),

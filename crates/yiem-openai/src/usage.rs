@@ -11,7 +11,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use serde_json::value::RawValue;
 use yiem_core::Usage;
 
-use crate::wire::Key;
+use crate::wire::{Key, NUMBER};
 
 /// What a count is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -293,6 +293,10 @@ impl<'de> Visitor<'de> for ReadField<'_, '_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         while let Some(Key(key)) = map.next_key()? {
+            if key == NUMBER {
+                let number: String = map.next_value()?;
+                return self.visit_f64(number.parse().unwrap_or(f64::NAN));
+            }
             map.next_value_seed(self.field.under(&key).read(self.found))?;
         }
         Ok(())

@@ -47,6 +47,24 @@ impl Number {
     }
 }
 
+/// With the feature `arbitrary_precision` of serde_json, which another crate of a program may
+/// switch on, a number with a fraction comes as a map with this key and its text.
+pub(crate) const NUMBER: &str = "$serde_json::private::Number";
+
+/// The text of a number that comes as a map; of any other map none.
+fn number_of<'de, A: MapAccess<'de>>(mut map: A) -> Result<Option<String>, A::Error> {
+    let mut number = None;
+    while let Some(Key(key)) = map.next_key()? {
+        match &*key {
+            NUMBER => number = Some(map.next_value()?),
+            _ => {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+    }
+    Ok(number)
+}
+
 /// A field that should be a list; a single object is a list of one, anything else an empty one.
 #[derive(Debug, Clone)]
 pub(crate) struct List<T>(pub(crate) Vec<T>);
@@ -124,8 +142,12 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
             }
             number_visits!(value => Text::Is(Cow::Owned(value.to_string())));
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-                Value::deserialize(serde::de::value::MapAccessDeserializer::new(map))
-                    .map(|value| Text::Other(Box::new(value)))
+                let map = serde::de::value::MapAccessDeserializer::new(map);
+                Ok(match Value::deserialize(map)? {
+                    // See `NUMBER`.
+                    Value::Number(number) => Text::Is(Cow::Owned(number.to_string())),
+                    value => Text::Other(Box::new(value)),
+                })
             }
             fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Self::Value, A::Error> {
                 Value::deserialize(serde::de::value::SeqAccessDeserializer::new(seq))
@@ -162,9 +184,9 @@ impl<'de> Deserialize<'de> for Number {
             fn visit_str<E>(self, text: &str) -> Result<Number, E> {
                 Ok(Number(text.trim().parse().ok()))
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Number, A::Error> {
-                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-                Ok(Number(None))
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Number, A::Error> {
+                let text = number_of(map)?;
+                Ok(Number(text.and_then(|text| text.parse().ok())))
             }
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Number, A::Error> {
                 while seq.next_element::<IgnoredAny>()?.is_some() {}
