@@ -14,14 +14,14 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use yiem_core::{
     AssistantContent, AssistantMessage, ChatOptions, ChatRequest, Content, CustomMessage, Env,
-    Extra, JsonObject, Message, MessageAssembler, ModelError, ModelInfo, StopReason, Timestamp,
-    ToolArguments, ToolCall, ToolChoice, ToolDefinition, ToolResultMessage, Usage, UserMessage,
+    Extra, JsonObject, Message, ModelError, ModelInfo, StopReason, Timestamp, ToolArguments,
+    ToolCall, ToolChoice, ToolDefinition, ToolResultMessage, Usage, UserMessage,
 };
 
 use crate::request::SYSTEM_KIND;
 use crate::{
-    Asked, CallIds, ChunkDecoder, Compat, ContentStyle, EmptyContent, HttpFailure, MaxTokensField,
-    OfferedTools, PROVIDER_DATA, ReadOptions, ReasoningReplay, RequestEncoder,
+    Asked, CallIds, Compat, ContentStyle, EmptyContent, MaxTokensField, OfferedTools,
+    PROVIDER_DATA, ReadOptions, ReasoningReplay, RequestEncoder,
 };
 
 /// A case that cannot be read.
@@ -58,22 +58,7 @@ struct CaseOptions {
     think_open_implied: bool,
 }
 
-/// A reply as bytes, with what came around it: how a case is fed to a reader.
-#[derive(Debug, Clone)]
-pub struct Reply {
-    /// What was asked for.
-    pub asked: Asked,
-    /// The status; 200 when the case has none.
-    pub status: u16,
-    /// The headers, names in any case.
-    pub headers: Vec<(String, String)>,
-    /// The time that dates in headers are counted from, if the case has one.
-    pub now: Option<Timestamp>,
-    /// The body, in the pieces in which it arrived.
-    pub pieces: Vec<Vec<u8>>,
-    /// The reader's settings.
-    pub options: ReadOptions,
-}
+pub use crate::reply::RecordedReply as Reply;
 
 impl Reply {
     /// Reads a case of the directions `response` and `stream`.
@@ -120,40 +105,12 @@ impl Reply {
         })
     }
 
-    /// Reads it, with the pieces as they are.
+    /// Reads it, with the pieces as they are, and reports it as a case expects it.
     #[must_use]
     pub fn decode(&self, env: &Arc<dyn Env>) -> Decoded {
-        if !(200..300).contains(&self.status) {
-            let failure = HttpFailure {
-                status: self.status,
-                headers: &self.headers,
-                body: &self.pieces.concat(),
-                now: self.now.unwrap_or_else(|| env.now()),
-            };
-            let message = MessageAssembler::new().broken_off(StopReason::Error, None);
-            return Decoded::new(&message, Some(&failure.classify()));
-        }
-        let mut decoder = ChunkDecoder::new(self.asked, self.options.clone(), Arc::clone(env));
-        let mut assembler = MessageAssembler::new();
-        let mut pieces = self.pieces.iter();
-        loop {
-            match decoder.next() {
-                Some(Ok(event)) => {
-                    if let Some(message) = assembler.push(event) {
-                        return Decoded::new(&message, None);
-                    }
-                }
-                Some(Err(error)) => {
-                    let mut message =
-                        assembler.broken_off(StopReason::Error, Some(error.message.clone()));
-                    message.usage = decoder.usage();
-                    return Decoded::new(&message, Some(&error));
-                }
-                None => match pieces.next() {
-                    Some(piece) => decoder.feed(piece),
-                    None => decoder.finish(),
-                },
-            }
+        match self.read(env) {
+            Ok(message) => Decoded::new(&message, None),
+            Err(broken) => Decoded::new(broken.partial(), Some(broken.error())),
         }
     }
 }

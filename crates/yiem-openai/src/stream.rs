@@ -497,7 +497,14 @@ impl ReplyState {
                 self.odd_data(text, &error, false);
                 let silent = self.answered == before && self.error.is_none();
                 if silent && self.foreign.is_none() {
-                    self.fail(classify::unreadable(bytes, "is no object"));
+                    let why = if error.is_eof() {
+                        "is cut: it ends before its JSON does"
+                    } else if error.is_syntax() {
+                        "is not valid JSON"
+                    } else {
+                        "is no object"
+                    };
+                    self.fail(classify::unreadable(bytes, why));
                 }
             }
             Err(_) => {}

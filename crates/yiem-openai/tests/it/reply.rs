@@ -131,6 +131,23 @@ fn a_failure_is_told_by_its_status_headers_and_body() {
 }
 
 #[test]
+fn a_body_that_cannot_be_read_says_what_it_is() {
+    for (body, why) in [
+        (
+            r#"{"choices":[{"message":{"content":"Hel"#,
+            "the server's reply is cut: it ends before its JSON does: {",
+        ),
+        (r#"{"choices" 1}"#, "is not valid JSON"),
+        ("[1,2]", "is no object"),
+        ("<html>Bad gateway</html>", "is an HTML page"),
+        ("nonsense", "neither JSON nor a stream of events"),
+    ] {
+        let told = read_reply(body).unwrap_err().to_string();
+        assert!(told.contains(why), "{body}: {told}");
+    }
+}
+
+#[test]
 fn how_it_is_read_and_in_which_pieces_it_came_can_be_said() {
     let leaked = r#"{"choices":[{"message":{"content":"<tool_call>{\"name\":\"getWeather\",\"arguments\":{}}</tool_call>"},"finish_reason":"stop"}]}"#;
     let options = ReadOptions {
