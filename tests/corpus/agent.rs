@@ -51,7 +51,7 @@ fn trial(path: &Path) -> Option<Trial> {
             .enable_all()
             .build()?;
         let reads = async {
-            tokio::time::timeout(Duration::from_secs(30), check(&reply, &case))
+            tokio::time::timeout(Duration::from_secs(100), check(&reply, &case))
                 .await
                 .unwrap_or_else(|_| Err("no end in time".into()))
         };

@@ -65,7 +65,7 @@ fn no_output_shows_one() -> Result<(), Failed> {
     let mut shown = tracing::subscriber::with_default(traced.clone(), || {
         let outputs = async {
             let told = outputs(folder.path());
-            tokio::time::timeout(Duration::from_secs(30), told).await?
+            tokio::time::timeout(Duration::from_secs(100), told).await?
         };
         runtime.block_on(outputs)
     })?;

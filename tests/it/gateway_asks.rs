@@ -13,7 +13,7 @@ use yiem_mcp::{
 use yiem_test::server::{Act, FakeHttpServer, FakeMcpServer};
 
 async fn within<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(30), work)
+    tokio::time::timeout(Duration::from_secs(100), work)
         .await
         .expect("nothing waits for ever")
 }

@@ -4,11 +4,13 @@ use super::mcp_faults::process;
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use yiem::mcp::jsonrpc::Incoming;
 use yiem::mcp::{
     CallOptions, Elicit, Elicitation, ElicitationAnswer, ElicitationKind, McpClient, McpError,
     McpErrorKind, McpEvent, McpServer, McpToolSource, Root,
 };
 use yiem::{CancelToken, Content, ProgressSink, SystemEnv, ToolSource, async_trait};
+use yiem_test::PausedEnv;
 use yiem_test::server::{Act, FakeHttpServer, FakeMcpServer};
 
 fn client(server: McpServer) -> McpClient {
@@ -22,7 +24,7 @@ async fn text(client: &McpClient, tool: &str, arguments: Value) -> Result<String
 
 /// Every await has a deadline.
 async fn within<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(30), work)
+    tokio::time::timeout(Duration::from_secs(100), work)
         .await
         .expect("nothing waits for ever")
 }
@@ -196,27 +198,15 @@ impl ProgressSink for Heard {
     }
 }
 
+const BEAT: &str = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":$id,"progress":1,"total":4,"message":"m"}}"#;
+
 #[tokio::test]
-async fn progress_is_heard_and_renews_the_time_of_a_call_up_to_the_hard_cap() {
-    let beat = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":$id,"progress":1,"total":4,"message":"m"}}"#;
-    let beats = |count: usize| {
-        let mut acts = Vec::new();
-        for _ in 0..count {
-            acts.extend([Act::Sleep(150), Act::raw(beat)]);
-        }
-        acts
-    };
+async fn progress_is_heard_before_the_answer() {
+    let beats = std::iter::repeat_n(Act::raw(BEAT), 5);
     let script = FakeMcpServer::legacy()
         .tool("t")
-        .on(
-            "tools/call:t",
-            beats(5).into_iter().chain([Act::text("done")]),
-        )
-        .on("tools/call:endless", beats(40));
-    let server = process(&script)
-        .call_timeout(Duration::from_millis(400))
-        .hard_cap(Duration::from_millis(1500));
-    let client = client(server);
+        .on("tools/call:t", beats.chain([Act::text("done")]));
+    let client = client(process(&script));
     let heard = Arc::new(Heard::default());
     let options = CallOptions::default().progress(Arc::clone(&heard) as _);
     let outcome = within(client.call("t", json!({}), options)).await.unwrap();
@@ -226,6 +216,29 @@ async fn progress_is_heard_and_renews_the_time_of_a_call_up_to_the_hard_cap() {
         heard,
         vec![json!({"progress": 1, "total": 4, "message": "m"}); 5]
     );
+}
+
+/// In this process, where time is the test's.
+#[tokio::test(start_paused = true)]
+async fn progress_renews_the_time_of_a_call_up_to_the_hard_cap() {
+    let server = McpServer::closure_with_exchange(|exchange| async move {
+        let endless = exchange.params["name"] == "endless";
+        let mut beats = 0;
+        while endless || beats < 5 {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            exchange.inbox.message(Incoming::Notification {
+                method: "notifications/progress".into(),
+                params: json!({"progressToken": 0, "progress": beats}),
+            });
+            beats += 1;
+        }
+        json!({"content": [{"type": "text", "text": "done"}]})
+    });
+    let server = server
+        .call_timeout(Duration::from_millis(400))
+        .hard_cap(Duration::from_millis(2_000));
+    let client = McpClient::new(server.name("s"), PausedEnv::shared()).unwrap();
+    assert_eq!(text(&client, "t", json!({})).await.unwrap(), "done");
     let error = within(client.call("endless", json!({}), CallOptions::default()))
         .await
         .unwrap_err();
@@ -233,33 +246,52 @@ async fn progress_is_heard_and_renews_the_time_of_a_call_up_to_the_hard_cap() {
         matches!(error.kind(), McpErrorKind::TimedOut { hard_cap: true, .. }),
         "{error}"
     );
+    let told = error.to_string();
+    assert!(
+        told.contains("the longest that progress can extend"),
+        "{told}"
+    );
+}
+
+/// Says when the server has begun, by its progress.
+#[derive(Default)]
+struct Begun(tokio::sync::Notify);
+
+#[async_trait]
+impl ProgressSink for Begun {
+    async fn send(&self, partial: Value) {
+        self.offer(partial);
+    }
+    fn offer(&self, _: Value) {
+        self.0.notify_one();
+    }
 }
 
 #[tokio::test]
 async fn a_given_up_call_is_told_to_the_server_and_its_late_answer_dropped() {
     let script = FakeMcpServer::legacy()
         .tool("t")
-        .on("tools/call:slow", [Act::Sleep(300), Act::text("too late")])
+        .on(
+            "tools/call:slow",
+            [Act::raw(BEAT), Act::Sleep(50), Act::text("too late")],
+        )
         .on("tools/call:seen", [Act::Seen]);
     let client = client(process(&script));
     within(client.connect()).await.unwrap();
     let cancel = CancelToken::new();
-    let slow = client.call(
-        "slow",
-        json!({}),
-        CallOptions::default().cancel(cancel.clone()),
-    );
+    let begun = Arc::new(Begun::default());
+    let options = CallOptions::default().progress(Arc::clone(&begun) as _);
+    let slow = client.call("slow", json!({}), options.clone().cancel(cancel.clone()));
     let (outcome, ()) = tokio::join!(slow, async {
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        within(begun.0.notified()).await;
         cancel.cancel();
     });
     assert_eq!(*outcome.unwrap_err().kind(), McpErrorKind::Cancelled);
     // Dropped as well as cancelled.
-    let dropped = tokio::time::timeout(
-        Duration::from_millis(50),
-        client.call("slow", json!({}), CallOptions::default()),
-    );
-    assert!(dropped.await.is_err());
+    tokio::select! {
+        outcome = client.call("slow", json!({}), options) => panic!("{outcome:?}"),
+        () = within(begun.0.notified()) => {}
+    }
     let seen = text(&client, "seen", json!({})).await.unwrap();
     assert_eq!(seen.matches("notifications/cancelled").count(), 2, "{seen}");
 }
@@ -268,13 +300,15 @@ async fn a_given_up_call_is_told_to_the_server_and_its_late_answer_dropped() {
 async fn a_call_that_may_have_run_is_never_sent_again_and_the_server_is_started_anew() {
     let script = FakeMcpServer::legacy()
         .tool("t")
-        .on("tools/call:die", [Act::Sleep(300), Act::Exit(9)])
+        .on("tools/call:mute", [Act::Hang])
+        .on("tools/call:die", [Act::Exit(9)])
         .on("tools/call:seen", [Act::Seen])
         .on("tools/call:pid", [Act::Pid]);
     let client = client(process(&script));
     let mut events = client.events();
     let first = text(&client, "pid", json!({})).await.unwrap();
-    let calls = ["die", "pid", "pid"].map(|tool| text(&client, tool, json!({})));
+    // The server takes them in this order: two wait for it when it ends.
+    let calls = ["mute", "mute", "die"].map(|tool| text(&client, tool, json!({})));
     let outcomes = within(futures_util::future::join_all(calls)).await;
     assert!(
         outcomes.iter().all(|outcome| outcome
@@ -284,7 +318,10 @@ async fn a_call_that_may_have_run_is_never_sent_again_and_the_server_is_started_
     );
     assert_ne!(text(&client, "pid", json!({})).await.unwrap(), first);
     let seen = text(&client, "seen", json!({})).await.unwrap();
-    assert!(!seen.contains(r#""die""#), "{seen}");
+    assert!(
+        !seen.contains(r#""die""#) && !seen.contains(r#""mute""#),
+        "{seen}"
+    );
     let mut told = Vec::new();
     while let Ok(event) = events.try_recv() {
         told.push(event);

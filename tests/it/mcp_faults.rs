@@ -6,7 +6,7 @@ use std::time::Duration;
 use yiem::mcp::McpServer;
 use yiem::{Agent, AgentEvent, EventKind, Message};
 use yiem_test::server::{Act, FakeHttpServer, FakeMcpServer};
-use yiem_test::{Reply, ScriptedModel};
+use yiem_test::{ManualEnv, Reply, ScriptedModel};
 
 /// The server process of a script.
 pub(crate) fn process(script: &FakeMcpServer) -> McpServer {
@@ -37,7 +37,7 @@ async fn run_calling(server: McpServer, tool: &str, arguments: Value) -> Called 
         .listener(move |event: &AgentEvent| noted.lock().unwrap().push(event.clone()))
         .build()
         .unwrap();
-    let outcome = tokio::time::timeout(Duration::from_secs(30), agent.prompt("go"))
+    let outcome = tokio::time::timeout(Duration::from_secs(100), agent.prompt("go"))
         .await
         .expect("no call waits for ever")
         .unwrap();
@@ -264,13 +264,18 @@ async fn a_server_that_dies_is_told_with_status_and_last_words() {
     }
 }
 
+const BEGUN: &str = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":$id,"progress":0}}"#;
+
 #[tokio::test]
 async fn a_mute_server_ends_in_a_timeout_and_is_told_so() {
     let script = FakeMcpServer::legacy()
         .tool("t")
         .tool("u")
-        .on("tools/call:t", [Act::Hang])
+        .on("tools/call:t", [Act::raw(BEGUN), Act::Hang])
         .on("tools/call:u", [Act::Seen]);
+    // The time passes once the server has the call.
+    let env = ManualEnv::new();
+    let clock = env.clone();
     let model = ScriptedModel::new([
         Reply::call("t", json!({})),
         Reply::call("u", json!({})),
@@ -284,9 +289,18 @@ async fn a_mute_server_ends_in_a_timeout_and_is_told_so() {
                 .call_timeout(Duration::from_millis(200)),
         )
         .discovery(yiem::tools::Discovery::Eager)
+        .env(env.shared())
+        .listener(move |event: &AgentEvent| {
+            if matches!(event.kind, EventKind::ToolExecutionUpdate { .. }) {
+                clock.advance(Duration::from_millis(200));
+            }
+        })
         .build()
         .unwrap();
-    let outcome = agent.prompt("go").await.unwrap();
+    let outcome = tokio::time::timeout(Duration::from_secs(100), agent.prompt("go"))
+        .await
+        .expect("no call waits for ever")
+        .unwrap();
     let results: Vec<String> = outcome
         .messages()
         .filter_map(|message| match &**message {
@@ -388,7 +402,7 @@ async fn a_server_that_cannot_be_loaded_is_named_and_the_others_work() {
         .discovery(yiem::tools::Discovery::Eager)
         .build()
         .unwrap();
-    let outcome = tokio::time::timeout(Duration::from_secs(20), agent.prompt("go"))
+    let outcome = tokio::time::timeout(Duration::from_secs(100), agent.prompt("go"))
         .await
         .unwrap()
         .unwrap();
@@ -397,7 +411,7 @@ async fn a_server_that_cannot_be_loaded_is_named_and_the_others_work() {
         .mcp(process(&dead).name("dead").required(true))
         .build()
         .unwrap();
-    let failed = tokio::time::timeout(Duration::from_secs(20), required.prompt("go"))
+    let failed = tokio::time::timeout(Duration::from_secs(100), required.prompt("go"))
         .await
         .unwrap();
     let told = match failed {

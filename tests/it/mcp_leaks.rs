@@ -24,13 +24,19 @@ fn processes_with(text: &str) -> usize {
 }
 
 async fn none_left(marker: &str) {
-    for _ in 0..800 {
-        if processes_with(marker) == 0 {
-            return;
+    until(|| processes_with(marker) == 0).await;
+}
+
+/// Asks for the state of other processes until it is as wanted.
+async fn until(holds: impl Fn() -> bool + Send) {
+    let wait = async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("{} processes are left", processes_with(marker));
+    };
+    tokio::time::timeout(Duration::from_secs(100), wait)
+        .await
+        .expect("it comes to hold");
 }
 
 #[tokio::test]
@@ -47,7 +53,7 @@ async fn a_hundred_rounds_of_connect_call_drop_leave_nothing() {
             .output()
             .map(|output| (output, server))
     });
-    let (output, _server) = tokio::time::timeout(Duration::from_secs(120), output)
+    let (output, _server) = tokio::time::timeout(Duration::from_secs(200), output)
         .await
         .unwrap()
         .unwrap()
@@ -85,12 +91,7 @@ async fn a_client_that_is_killed_leaves_no_server_even_one_that_ignores_the_end_
         .arg(&holder)
         .spawn()
         .unwrap();
-    for _ in 0..500 {
-        if processes_with(&marker) >= 2 {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    until(|| processes_with(&marker) >= 2).await;
     client.kill().unwrap();
     client.wait().unwrap();
     none_left(&marker).await;

@@ -201,7 +201,7 @@ async fn call(server: &Guarded, config: OAuthConfig) -> Result<String, McpError>
         .oauth(config);
     let client = McpClient::new(way, SystemEnv::shared()).unwrap();
     let called = client.call("t", json!({}), CallOptions::default());
-    let outcome = tokio::time::timeout(Duration::from_secs(30), called)
+    let outcome = tokio::time::timeout(Duration::from_secs(100), called)
         .await
         .expect("it ends")?;
     Ok(outcome.content[0].to_plain_text())

@@ -158,7 +158,7 @@ async fn in_a_run_a_change_that_a_person_refuses_reaches_no_model_and_no_server(
             .discovery(Discovery::Eager)
             .build()
             .unwrap();
-        let outcome = tokio::time::timeout(Duration::from_secs(30), agent.prompt("go")).await;
+        let outcome = tokio::time::timeout(Duration::from_secs(100), agent.prompt("go")).await;
         let outcome = outcome.expect("it ends").unwrap();
         assert_eq!(outcome.text(), "done", "the agent goes on");
         let results: Vec<(String, bool)> = outcome
@@ -207,7 +207,7 @@ async fn told_by(server: McpServer) -> Value {
         .discovery(Discovery::Eager)
         .build()
         .unwrap();
-    let outcome = tokio::time::timeout(Duration::from_secs(30), agent.prompt("go")).await;
+    let outcome = tokio::time::timeout(Duration::from_secs(100), agent.prompt("go")).await;
     let outcome = outcome.expect("it ends").unwrap();
     let result = outcome.messages().find_map(|message| match &**message {
         Message::ToolResult(result) => Some(result.content[0].to_plain_text()),

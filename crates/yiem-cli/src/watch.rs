@@ -40,6 +40,11 @@ impl Watch {
                     show.text(text);
                 }
                 MessageDelta::Reasoning { text } => show.reasoning(text),
+                MessageDelta::Restarted if std::mem::take(&mut self.any_text) => {
+                    show.message_ended();
+                    show.tell("the reply begins anew: what stands above does not count");
+                    show.model_asked(now);
+                }
                 _ => {}
             },
             EventKind::MessageEnd { message } => {

@@ -62,9 +62,9 @@ async fn once(server: McpServer, politely: bool) -> Result<(), McpError> {
     Ok(())
 }
 
-/// Waits until no child is left, or for five seconds.
+/// Waits until no child is left, or for a minute.
 async fn settle() {
-    for _ in 0..500 {
+    for _ in 0..6_000 {
         tokio::time::sleep(Duration::from_millis(10)).await;
         if counts().2 == 0 {
             return;

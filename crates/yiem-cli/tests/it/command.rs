@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 /// The longest that a call may take.
-const PATIENCE: Duration = Duration::from_secs(40);
+const PATIENCE: Duration = Duration::from_secs(100);
 
 /// What a call came to.
 #[derive(Debug)]

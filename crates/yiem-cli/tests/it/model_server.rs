@@ -94,7 +94,7 @@ impl ModelServer {
     #[track_caller]
     pub(crate) fn asked(&self) -> Asked {
         self.asked
-            .recv_timeout(Duration::from_secs(20))
+            .recv_timeout(Duration::from_secs(100))
             .expect("a request")
     }
 

@@ -37,6 +37,22 @@ fn a_reply_is_streamed_and_printed() {
 }
 
 #[test]
+fn a_reply_that_begins_anew_is_told_and_printed_again() {
+    let piece = |choice: u32, text: &str| json!({"choices": [{"index": choice, "delta": {"content": text}}]});
+    let server = ModelServer::start([Answer::Stream(vec![
+        piece(1, "An alternative"),
+        piece(0, "The reply."),
+        json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}),
+    ])]);
+    let done = call(run(&server, &["hi"])).with_code(0);
+    assert_eq!(done.out, "An alternative\nThe reply.\n");
+    assert_eq!(
+        done.err,
+        "the reply begins anew: what stands above does not count\n"
+    );
+}
+
+#[test]
 fn a_key_is_sent_and_never_shown() {
     let server = ModelServer::start([
         text("hello"),

@@ -7,7 +7,9 @@ use broker::Broker;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use yiem_core::{CancelToken, ProgressSink, SystemEnv, async_trait};
+use yiem_core::{
+    BoxFuture, CancelToken, Env, IdKind, ProgressSink, SystemEnv, Timestamp, async_trait,
+};
 use yiem_mcp::jsonrpc::JsonRpcError;
 use yiem_mcp::{
     CallOptions, Caller, Gateway, McpClient, McpErrorKind, McpServer, NatsConfig, Responder,
@@ -77,8 +79,41 @@ impl Responder for Backend {
     }
 }
 
+/// A clock that goes when the test says so.
+#[derive(Debug, Default)]
+struct Clock(tokio::sync::watch::Sender<Duration>);
+
+impl Clock {
+    fn advance(&self, by: Duration) {
+        self.0.send_modify(|now| *now += by);
+    }
+}
+
+impl Env for Clock {
+    fn now(&self) -> Timestamp {
+        Timestamp::default()
+    }
+    fn elapsed(&self) -> Duration {
+        *self.0.borrow()
+    }
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        let (mut clock, until) = (self.0.subscribe(), self.elapsed() + duration);
+        Box::pin(async move {
+            if clock.wait_for(|now| *now >= until).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        })
+    }
+    fn new_id(&self, kind: IdKind) -> String {
+        SystemEnv::default().new_id(kind)
+    }
+    fn random(&self) -> f64 {
+        0.5
+    }
+}
+
 async fn soon<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(20), work)
+    tokio::time::timeout(Duration::from_secs(100), work)
         .await
         .expect("it never ended")
 }
@@ -243,18 +278,34 @@ async fn oversize_goes_neither_way_and_both_sizes_are_told() {
 async fn a_broker_that_dies_leaves_its_mark_on_the_timeout() {
     let broker = Broker::start().await;
     let (_gateway, backend) = gateway(&broker, "mcp.w").await;
-    let client = client(&broker, "mcp.w");
+    let env = Arc::new(Clock::default());
+    let config = NatsConfig::from_url(&broker.url("mcp.w")).unwrap();
+    let server = McpServer::nats(config).name("w");
+    let client = McpClient::new(server, Arc::clone(&env) as _).unwrap();
     let address = broker.address.to_string();
-    let call = client.call(
-        "hang",
-        json!({}),
-        CallOptions::default().timeout(Duration::from_secs(1)),
-    );
+    let patience = Duration::from_secs(300);
+    let options = |time| CallOptions::default().timeout(time);
+    let call = client.call("hang", json!({}), options(patience));
     let kill = async {
-        soon(backend.begun.notified()).await;
+        backend.begun.notified().await;
         drop(broker);
+        // The time is over once the client has seen that: another call then says so.
+        loop {
+            let step = Duration::from_millis(1);
+            let call = client.call("echo", json!({}), options(step));
+            let clock = async {
+                loop {
+                    env.advance(step);
+                    tokio::task::yield_now().await;
+                }
+            };
+            let answer = tokio::select! { answer = call => answer, () = clock => unreachable!() };
+            if answer.is_err_and(|error| error.to_string().contains("not yet back")) {
+                break env.advance(patience);
+            }
+        }
     };
-    let (outcome, ()) = tokio::join!(call, kill);
+    let (outcome, ()) = soon(async { tokio::join!(call, kill) }).await;
     let error = outcome.unwrap_err();
     assert!(
         matches!(error.kind(), McpErrorKind::TimedOut { .. }),

@@ -8,6 +8,7 @@ use yiem_core::{
     ModelErrorKind, SystemEnv, Timestamp,
 };
 use yiem_openai::{OpenAiConfig, OpenAiModel, ReadLimits, Timeouts};
+use yiem_test::ManualEnv;
 
 use crate::server::{Answer, Reply, Server};
 
@@ -32,7 +33,12 @@ fn request() -> ChatRequest {
 }
 
 async fn ask(model: &OpenAiModel) -> Result<AssistantMessage, ModelError> {
-    tokio::time::timeout(Duration::from_secs(20), model.complete(request()))
+    in_time(model.complete(request())).await
+}
+
+/// Bounds what hangs; what works needs far less.
+async fn in_time<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(60), work)
         .await
         .expect("an end in time")
 }
@@ -207,7 +213,9 @@ async fn a_reply_beyond_the_given_limits_is_refused() {
 async fn a_connection_is_used_again() {
     let reply = || Answer::Whole(Reply::ok(&[HELLO, END, DONE]));
     let server = Server::start(vec![reply(), reply(), reply()]).await;
-    let model = config(&server).build().expect("a model");
+    // No time passes, so that the end of each body is waited for.
+    let model = config(&server).env(ManualEnv::new().shared()).build();
+    let model = model.expect("a model");
     for _ in 0..3 {
         ask(&model).await.expect("an answer");
     }
@@ -280,14 +288,42 @@ async fn waits_are_bounded_and_comments_do_not_count() {
     for (answer, word) in [
         (Answer::Silence, "did not answer"),
         (Answer::Open(Reply::ok(&[HELLO])), "no event"),
-        (
-            Answer::Comments(Duration::from_millis(20)),
-            "began no answer",
-        ),
+        (Answer::Comments, "began no answer"),
     ] {
+        let env = ManualEnv::new();
         let server = Server::start(vec![answer.clone()]).await;
-        let model = config(&server).timeouts(short()).build().expect("a model");
-        let error = ask(&model).await.expect_err("a timeout");
+        let model = config(&server).env(env.shared()).timeouts(short()).build();
+        let mut stream = model.expect("a model").stream(request());
+        let reading = async {
+            loop {
+                match stream.next().await.expect("an end") {
+                    Ok(yiem_core::ChatEvent::Text(_)) => env.advance(short().between_events),
+                    Ok(_) => {}
+                    Err(error) => break error,
+                }
+            }
+        };
+        // Time passes once the server was asked, or a little with each of its comments.
+        let clock = async {
+            while server.asked().is_empty() {
+                tokio::task::yield_now().await;
+            }
+            if matches!(answer, Answer::Silence) {
+                env.advance(short().first_event);
+            }
+            let mut heard = 0;
+            loop {
+                tokio::task::yield_now().await;
+                for _ in heard..server.comments() {
+                    env.advance(Duration::from_millis(1));
+                    heard += 1;
+                }
+            }
+        };
+        let error = tokio::select! {
+            error = in_time(reading) => error,
+            () = clock => unreachable!("the clock goes on for ever"),
+        };
         assert_eq!(error.kind, ModelErrorKind::Timeout, "{answer:?}: {error}");
         assert!(
             error.is_retryable() && error.message.contains(word),
@@ -312,9 +348,7 @@ async fn dropping_the_stream_ends_the_request() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(10), closed)
-        .await
-        .expect("the connection is closed");
+    in_time(closed).await;
 }
 
 #[tokio::test]
@@ -363,12 +397,16 @@ async fn no_output_shows_a_key() {
         Answer::Closed,
         Answer::Silence,
     ] {
+        let timeouts = match answer {
+            Answer::Silence => short(),
+            _ => Timeouts::default(),
+        };
         let server = Server::start(vec![answer]).await;
         let config = OpenAiModel::builder()
             .base_url(secret_url(&server))
             .api_key(CANARY)
             .header("x-api-key", CANARY)
-            .timeouts(short())
+            .timeouts(timeouts)
             .no_proxy();
         shown.push_str(&format!("{config:?}"));
         let model = config.build().expect("a model");

@@ -80,6 +80,11 @@ impl ModelFixture for Http {
         Some(Arc::new(model))
     }
 
+    async fn request_has_begun(&self) -> bool {
+        let server = self.servers.lock().expect("servers").last().cloned();
+        server.is_some_and(|server| !server.asked().is_empty())
+    }
+
     async fn request_has_ended(&self) -> bool {
         let server = self.servers.lock().expect("servers").last().cloned();
         server.is_some_and(|server| server.closed() > 0)

@@ -1,8 +1,8 @@
 //! A server on loopback that answers as it is told, and keeps what it was asked.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -18,8 +18,8 @@ pub(crate) enum Answer {
     Open(Reply),
     /// An answer whose connection breaks behind the last piece.
     Broken(Reply),
-    /// Comments at this distance, without end.
-    Comments(Duration),
+    /// Comments without end.
+    Comments,
     /// No answer at all.
     Silence,
     /// The connection is closed at once.
@@ -65,9 +65,18 @@ pub(crate) struct Asked {
 /// The server; dropping it ends its tasks.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
-    asked: Arc<Mutex<Vec<Asked>>>,
-    closed: Arc<Mutex<usize>>,
+    seen: Arc<Seen>,
     _tasks: JoinSet<()>,
+}
+
+/// What has happened at a server so far.
+#[derive(Default)]
+struct Seen {
+    asked: Mutex<Vec<Asked>>,
+    /// Connections that have ended.
+    closed: AtomicUsize,
+    /// Comments that were sent.
+    comments: AtomicUsize,
 }
 
 impl Server {
@@ -75,32 +84,30 @@ impl Server {
     pub(crate) async fn start(answers: Vec<Answer>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address");
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let closed = Arc::new(Mutex::new(0));
+        let seen = Arc::<Seen>::default();
         let answers = Arc::new(Mutex::new(answers.into_iter()));
         let mut tasks = JoinSet::new();
         tasks.spawn({
-            let (asked, closed) = (Arc::clone(&asked), Arc::clone(&closed));
+            let seen = Arc::clone(&seen);
             async move {
                 let mut connections = JoinSet::new();
                 let mut count = 0;
                 while let Ok((stream, _)) = listener.accept().await {
-                    let (asked, closed) = (Arc::clone(&asked), Arc::clone(&closed));
+                    let seen = Arc::clone(&seen);
                     let answers = Arc::clone(&answers);
                     let connection = count;
                     count += 1;
                     connections.spawn(async move {
                         let next = || answers.lock().expect("answers").next();
-                        let _ = serve(stream, connection, &asked, next).await;
-                        *closed.lock().expect("closed") += 1;
+                        let _ = serve(stream, connection, &seen, next).await;
+                        seen.closed.fetch_add(1, Ordering::Relaxed);
                     });
                 }
             }
         });
         Self {
             address,
-            asked,
-            closed,
+            seen,
             _tasks: tasks,
         }
     }
@@ -110,25 +117,30 @@ impl Server {
     }
 
     pub(crate) fn asked(&self) -> Vec<Asked> {
-        self.asked.lock().expect("asked").clone()
+        self.seen.asked.lock().expect("asked").clone()
     }
 
     /// How many connections have ended.
     pub(crate) fn closed(&self) -> usize {
-        *self.closed.lock().expect("closed")
+        self.seen.closed.load(Ordering::Relaxed)
+    }
+
+    /// How many comments were sent.
+    pub(crate) fn comments(&self) -> usize {
+        self.seen.comments.load(Ordering::Relaxed)
     }
 }
 
 async fn serve(
     mut stream: TcpStream,
     connection: usize,
-    asked: &Mutex<Vec<Asked>>,
+    seen: &Seen,
     mut next: impl FnMut() -> Option<Answer>,
 ) -> std::io::Result<()> {
     let mut held = Vec::new();
     while let Some((head, body)) = read_request(&mut stream, &mut held).await? {
         let body = serde_json::from_slice(&body).unwrap_or_default();
-        asked.lock().expect("asked").push(Asked {
+        seen.asked.lock().expect("asked").push(Asked {
             head,
             body,
             connection,
@@ -146,11 +158,12 @@ async fn serve(
                 send(&mut stream, &reply).await?;
                 return Ok(());
             }
-            Answer::Comments(distance) => {
+            Answer::Comments => {
                 send(&mut stream, &Reply::ok(&[])).await?;
                 loop {
                     chunk(&mut stream, b": keep-alive\n\n").await?;
-                    tokio::time::sleep(distance).await;
+                    seen.comments.fetch_add(1, Ordering::Relaxed);
+                    tokio::task::yield_now().await;
                 }
             }
             Answer::Silence => return wait_for_end(&mut stream).await,

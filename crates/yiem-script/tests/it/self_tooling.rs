@@ -3,10 +3,10 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use yiem_agent::Agent;
+use yiem_agent::{Agent, AgentEvent, EventKind};
 use yiem_core::SystemEnv;
 use yiem_script::{ScriptEngine, ScriptTools};
-use yiem_test::{Reply, ScriptedModel};
+use yiem_test::{ManualEnv, Reply, ScriptedModel};
 
 use crate::{offered, results, tools};
 
@@ -219,13 +219,11 @@ async fn a_script_that_never_ends_ends_only_its_own_call() {
         );
         fs::write(dir.path().join(format!("{name}.js")), text).unwrap();
     }
-    let mut limits = yiem_script::ScriptLimits::default();
-    limits.running = std::time::Duration::from_secs(1);
-    let engine = ScriptEngine::with(
-        SystemEnv::shared(),
-        limits,
-        yiem_script::ScriptGrants::default(),
-    );
+    // Time passes only once the call is over that ends by itself, and then until the others are.
+    let env = ManualEnv::new();
+    let engine = ScriptEngine::new(env.shared());
+    let good_ended = std::sync::Arc::new(tokio::sync::Notify::new());
+    let ended = std::sync::Arc::clone(&good_ended);
     let model = ScriptedModel::new([
         Reply::call("loop", json!({}))
             .and_call("good", json!({}))
@@ -235,14 +233,31 @@ async fn a_script_that_never_ends_ends_only_its_own_call() {
     ]);
     let agent = Agent::builder(model)
         .source(ScriptTools::new(dir.path(), engine))
+        .listener(move |event: &AgentEvent| {
+            if let EventKind::ToolExecutionEnd { tool_name, .. } = &event.kind
+                && &**tool_name == "good"
+            {
+                ended.notify_one();
+            }
+        })
         .build()
         .unwrap();
-    let outcome = agent.prompt("go").await.unwrap();
+    let clock = async {
+        good_ended.notified().await;
+        loop {
+            env.advance(std::time::Duration::from_secs(1));
+            tokio::task::yield_now().await;
+        }
+    };
+    let outcome = tokio::select! {
+        outcome = agent.prompt("go") => outcome.unwrap(),
+        () = clock => unreachable!("the clock goes on for ever"),
+    };
     let texts: Vec<String> = results(&outcome)
         .iter()
         .map(|result| result.text())
         .collect();
-    assert!(texts[0].contains("ran longer than the 1 s"), "{texts:?}");
+    assert!(texts[0].contains("ran longer than the 5 s"), "{texts:?}");
     assert_eq!(texts[1], "well");
     assert!(
         texts[2].contains("ran longer") || texts[2].contains("more memory"),
