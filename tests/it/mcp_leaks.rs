@@ -28,7 +28,7 @@ async fn none_left(marker: &str) {
 }
 
 /// Asks for the state of other processes until it is as wanted.
-async fn until(holds: impl Fn() -> bool + Send) {
+async fn until(holds: impl Fn() -> bool + Send + Sync) {
     let wait = async {
         while !holds() {
             tokio::time::sleep(Duration::from_millis(10)).await;
