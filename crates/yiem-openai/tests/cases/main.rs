@@ -1,6 +1,7 @@
 //! Every case of the corpus is a test of its own name: `cargo nextest run -E 'binary(cases)'`.
 //!
-//! A stream case is read as it was cut, as one piece, and cut at every byte.
+//! A stream case is read as it was cut, as one piece, byte by byte, and in two pieces: those of
+//! the corpus cut at every byte, the neighbours at a number of places.
 
 mod expect;
 
@@ -13,22 +14,19 @@ use yiem_core::{Env, SystemEnv};
 use yiem_openai::Asked;
 use yiem_openai::case::Reply;
 
+/// In so many places a neighbour is cut in two.
+const PLACES: usize = 100;
+
 fn main() -> std::process::ExitCode {
     let args = Arguments::from_args();
-    let mut trials = Vec::new();
-    for path in case_files() {
-        let text = std::fs::read_to_string(&path).expect("a readable case");
-        let case: Value = serde_json::from_str(&text).expect("a case is JSON");
-        let id = case["id"].as_str().expect("a case has an id").to_owned();
-        assert_eq!(
-            Some(id.as_str()),
-            path.file_stem().and_then(|stem| stem.to_str())
-        );
-        match case["direction"].as_str() {
-            Some("request") => trials.push(Trial::test(id, move || build(&text, &case))),
-            _ => trials.push(Trial::test(id, move || read(&text, &case))),
-        }
-    }
+    // A case is read in its own test: each test is a process that lists them all.
+    let trials = case_files()
+        .into_iter()
+        .map(|path| {
+            let id = path.file_stem().expect("a name").to_string_lossy();
+            Trial::test(id.into_owned(), move || check(&path))
+        })
+        .collect();
     libtest_mimic::run(&args, trials).exit_code()
 }
 
@@ -46,6 +44,19 @@ fn case_files() -> Vec<PathBuf> {
         .collect();
     files.sort();
     files
+}
+
+fn check(path: &Path) -> Result<(), Failed> {
+    let text = std::fs::read_to_string(path)?;
+    let case: Value = serde_json::from_str(&text)?;
+    let id = case["id"].as_str();
+    if id != path.file_stem().and_then(|stem| stem.to_str()) {
+        return Err(format!("its id is {id:?}").into());
+    }
+    match case["direction"].as_str() {
+        Some("request") => build(&text, &case),
+        _ => read(&text, &case),
+    }
 }
 
 fn build(text: &str, case: &Value) -> Result<(), Failed> {
@@ -76,12 +87,15 @@ fn read(text: &str, case: &Value) -> Result<(), Failed> {
         whole.iter().map(|byte| vec![*byte]).collect(),
         "byte by byte",
     )?;
-    let cuts = if reply.asked == Asked::Stream {
-        1..whole.len()
-    } else {
-        0..0
+    let end = match reply.asked {
+        Asked::Stream => whole.len(),
+        Asked::Whole => 0,
     };
-    for at in cuts {
+    let step = match case["kind"].as_str() {
+        Some("neighbour") => (whole.len() / PLACES).max(1),
+        _ => 1,
+    };
+    for at in (1..end).step_by(step) {
         let (head, tail) = whole.split_at(at);
         check(
             vec![head.to_vec(), tail.to_vec()],
