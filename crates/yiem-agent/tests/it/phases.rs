@@ -154,6 +154,21 @@ const PHASES: &[Phase] = &[
         abort_takes: AT_ONCE,
     },
     Phase {
+        name: "in the summary that the model makes for the compactor",
+        lines: "tool echo echo\nmodel: call echo {\"value\":\"x\"}\nmodel: call echo {\"value\":\"y\"}\nmodel: fail context_length \"too long\"\nmodel: say \"so far\" & after 10s\nmodel: say \"x\"",
+        abort_takes: AT_ONCE,
+    },
+    Phase {
+        name: "in the second try at an answer of a shape",
+        lines: "want {\"type\":\"integer\"}\nmodel: say \"no number\"\nmodel: say \"7\" & after 10s",
+        abort_takes: AT_ONCE,
+    },
+    Phase {
+        name: "in the call that gives an answer of a shape again",
+        lines: "want {\"type\":\"integer\"}\nhook before-call slow 10s time 1\nmodel: say \"no number\"\nmodel: call final_answer {\"answer\":7,\"n\":7}",
+        abort_takes: AT_ONCE,
+    },
+    Phase {
         name: "in a sink that takes its time",
         lines: "sink turnStart slow 10s time 1\nmodel: say \"x\"",
         abort_takes: GRACE,
@@ -190,9 +205,8 @@ const PHASES: &[Phase] = &[
     },
 ];
 
-/// Answers for whatever may be asked after the act.
-const REST: &str =
-    "model: say \"more\"\nmodel: say \"more\"\nmodel: say \"more\"\nmodel: say \"more\"";
+/// Answers for whatever may be asked after the act; of the shape that is wanted, where one is.
+const REST: &str = "model: say \"8\"\nmodel: say \"8\"\nmodel: say \"8\"\nmodel: say \"8\"";
 
 fn play(lines: &str) -> (Scenario, Played) {
     let scenario: Scenario = lines.parse().unwrap_or_else(|e| panic!("{e}:\n{lines}"));
@@ -211,6 +225,11 @@ fn play(lines: &str) -> (Scenario, Played) {
 fn in_every_phase(acts: &str, holds: impl Fn(&Phase, &Played) -> Result<(), String>) {
     let mut faults = Vec::new();
     for phase in PHASES {
+        // An answer of a shape is asked for by who waits for it.
+        let acts = match phase.lines.starts_with("want") {
+            true => acts.replace("user: ", "prompt: "),
+            false => acts.to_owned(),
+        };
         let (scenario, played) = play(&format!("{}\n{REST}\n{acts}", phase.lines));
         let fault = invariants::all(&played).and_then(|()| holds(phase, &played));
         if let Err(fault) = fault {
