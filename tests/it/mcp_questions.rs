@@ -276,3 +276,26 @@ async fn an_answer_that_took_a_person_a_minute_reaches_the_server_each_time() {
         assert!(text.contains("decline"), "{text}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn questions_that_come_at_once_are_put_in_their_order() {
+    let question = |number: usize| {
+        Act::raw(format!(
+            r#"{{"jsonrpc":"2.0","id":{number},"method":"elicitation/create","params":{{"message":"{number}","requestedSchema":{{"type":"object"}}}}}}"#
+        ))
+    };
+    let acts: Vec<Act> = (0..40).map(question).chain([Act::Hang]).collect();
+    let script = FakeMcpServer::legacy().tool("t").on("tools/call", acts);
+    let (client, mut seen) = with_person(process(&script));
+    let call = client.call("t", json!({}), CallOptions::default());
+    let asking = async {
+        for number in 0..40 {
+            let next = within(seen.recv()).await;
+            assert_eq!(next, Some(Seen::Asked(number.to_string())));
+        }
+    };
+    tokio::select! {
+        called = call => panic!("it never ends: {called:?}"),
+        () = asking => {}
+    }
+}

@@ -7,6 +7,7 @@ mod above;
 mod elicit;
 mod form;
 mod input;
+mod on_screen;
 mod questions;
 mod slash;
 
@@ -34,7 +35,8 @@ use crate::screen::{
 use crate::watch::Watch;
 use elicit::{Asked, ToPerson};
 use form::{Form, Step};
-use input::{Input, OnScreen, Said, Words};
+use input::{Input, Said, Words};
+use on_screen::OnScreen;
 use questions::{Means, Number, Questions};
 use slash::Slash;
 
@@ -72,7 +74,7 @@ impl Question {
                     on_one_line(&args, 400)
                 )
             }
-            Self::Form(form, _) => form.begin(),
+            Self::Form(form, _) => form.text(),
         }
     }
 }
@@ -272,7 +274,7 @@ impl<'a> Chat<'a> {
             Means::Late => {
                 let said = on_one_line(line.trim(), 60);
                 self.show.say(&format!(
-                    "(not sent, since its question was closed while you typed: {said})"
+                    "(not sent, since it was begun for a question that is over: {said})"
                 ));
             }
         }
@@ -293,7 +295,10 @@ impl<'a> Chat<'a> {
         let mut done = None;
         if let Some(Question::Form(form, _)) = self.questions.front_mut() {
             match form.take(said) {
-                Step::Ask(text) => return self.tell_lines(&text),
+                Step::Ask(_) => {
+                    self.questions.asks_anew();
+                    return self.ask();
+                }
                 Step::Done(answer) => done = Some(answer),
             }
         }
@@ -339,6 +344,7 @@ impl<'a> Chat<'a> {
     /// Shows the first question, unless it stands there already.
     fn ask(&mut self) {
         if let Some(text) = self.questions.show_next().map(Question::text) {
+            self.on_screen.begins();
             self.tell_lines(&text);
         }
         self.on_screen.is(self.questions.on_screen());

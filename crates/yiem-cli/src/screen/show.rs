@@ -193,7 +193,7 @@ impl<O: Write, E: Write> Show<O, E> {
     pub(crate) fn tell(&mut self, text: &str) {
         self.end_line();
         self.clear_spinner();
-        let line = format!("{}\n", self.config.err.yellow(&on_one_line(text, 2000)));
+        let line = format!("{}\n", self.config.err.yellow(&on_one_line(text, 5000)));
         self.write_err(&line);
     }
 

@@ -97,7 +97,7 @@ impl Terminal {
     fn shows(&self, text: &str) {
         let (screen, changed) = &*self.screen;
         let (mut screen, late) = changed
-            .wait_timeout_while(screen.lock().unwrap(), Duration::from_secs(30), |s| {
+            .wait_timeout_while(screen.lock().unwrap(), Duration::from_secs(100), |s| {
                 !s.text.contains(text)
             })
             .unwrap();
@@ -126,7 +126,7 @@ impl Terminal {
     fn ends_with(mut self, code: i32) {
         let (screen, changed) = &*self.screen;
         let (screen, late) = changed
-            .wait_timeout_while(screen.lock().unwrap(), Duration::from_secs(30), |s| {
+            .wait_timeout_while(screen.lock().unwrap(), Duration::from_secs(100), |s| {
                 !s.ended
             })
             .unwrap();
@@ -277,4 +277,63 @@ fn a_servers_question_is_put_to_the_person_at_the_terminal_and_to_nobody_elsewhe
     assert_eq!(done.out, "Well.\n");
     let said = told(&server);
     assert!(said.contains("action:decline"), "{said}");
+}
+
+/// A server that asks a person two things at once before it answers, on a shell alone.
+const ASKING_TWICE: &str = r#"
+while read -r line; do
+  id=$(printf %s "$line" | sed -n 's/.*"id":\([0-9][0-9]*\).*/\1/p')
+  case "$line" in
+  *'"initialize"'*) echo '{"jsonrpc":"2.0","id":'"$id"',"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}' ;;
+  *tools/list*) echo '{"jsonrpc":"2.0","id":'"$id"',"result":{"tools":[{"name":"greet","inputSchema":{"type":"object","properties":{}}}]}}' ;;
+  *tools/call*)
+    call=$id
+    echo '{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"Who are you?","requestedSchema":{"type":"object","properties":{"name":{"type":"string","title":"Your name"},"sure":{"type":"boolean","title":"Are you sure"}},"required":["name","sure"]}}}'
+    echo '{"jsonrpc":"2.0","id":"r","method":"elicitation/create","params":{"message":"May I?","requestedSchema":{"type":"object","properties":{}}}}' ;;
+  *'"id":"q"'* | *'"id":"r"'*)
+    said="$said then $(printf %s "$line" | tr -d '"{}')"
+    case "$said" in *'id:q'*'id:r'* | *'id:r'*'id:q'*) echo '{"jsonrpc":"2.0","id":'"$call"',"result":{"content":[{"type":"text","text":"told '"$said"'"}]}}' ;; esac ;;
+  *'"id":'*) echo '{"jsonrpc":"2.0","id":'"$id"',"error":{"code":-32601,"message":"Method not found"}}' ;;
+  esac
+done
+"#;
+
+#[test]
+fn two_questions_are_put_one_after_another_and_what_is_typed_ahead_answers_neither() {
+    let home = tempfile::tempdir().unwrap();
+    let script = home.path().join("twice.sh");
+    std::fs::write(&script, ASKING_TWICE).unwrap();
+    let spec = format!("shell=stdio:/bin/sh {}", script.display());
+    let server = ModelServer::start([greeting(), text("Well.")]);
+    let args = [
+        "chat",
+        "--base-url",
+        &server.base_url,
+        "--model",
+        "m",
+        "--mcp",
+        &spec,
+    ];
+    let mut terminal = Terminal::start(&args, home.path());
+    terminal.shows("› ");
+    terminal.types("go\r");
+    terminal.shows("shell asks: Who are you?");
+    terminal.prompts_after("Your name (text)");
+    // The key is pressed twice: the second stroke comes before its question stands there, wherever it is read.
+    terminal.types("Ada\r");
+    terminal.types("no\r");
+    terminal.prompts_after("Are you sure (yes or no)");
+    terminal.types("yes\r");
+    terminal.types("y\r");
+    terminal.prompts_after("shell asks: May I? — [y]es or [n]o");
+    terminal.types("n\r");
+    terminal.shows("Well.");
+    let said = told(&server);
+    let form = "id:q,result:action:accept,content:name:Ada,sure:true";
+    assert!(said.contains(form), "{said}");
+    assert_eq!(said.matches("action:accept").count(), 1, "{said}");
+    assert_eq!(said.matches("action:decline").count(), 1, "{said}");
+    terminal.prompts_after("1 call · ");
+    terminal.types("/quit\r");
+    terminal.ends_with(0);
 }

@@ -132,6 +132,7 @@ pub(super) fn asked(
         params,
     } = request;
     // Noted before anything else is read, so that what takes it back finds it.
+    let turn = client.questions.turn();
     let (open, taken_back) = OpenQuestion::new(client, number, id.clone(), calls);
     client.tasks.spawn(async move {
         let outcome = if busy {
@@ -143,7 +144,7 @@ pub(super) fn asked(
             tokio::select! {
                 biased;
                 Ok(why) = taken_back => Err(why),
-                answer = super::asked::answer(&weak, &name, params, caller) => Ok(answer),
+                answer = turn.put(super::asked::answer(&weak, &name, params, caller)) => Ok(answer),
             }
         };
         // Who waits for a person is not silent: the calls that are under way wait with them, until here.

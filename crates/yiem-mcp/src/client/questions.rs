@@ -1,13 +1,14 @@
 //! The server's own questions that somebody works on, and what takes them back (M-9).
 //!
-//! Knows: which of our requests each question may belong to, who ends it and why. Does not know: what is asked,
-//! who answers, or how an answer travels.
+//! Knows: which of our requests each question may belong to, who ends it and why, which came before which. Does not
+//! know: what is asked, who answers, or how an answer travels.
 
 use super::Shared;
 use crate::jsonrpc::RequestId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::Poll;
 use tokio::sync::{Notify, oneshot};
 
 /// Why nobody wants the answer to a question any more.
@@ -29,6 +30,56 @@ pub(super) struct Questions {
     count: AtomicUsize,
     /// One is gone.
     gone: Notify,
+    row: Arc<Row>,
+}
+
+/// The questions that were not yet put to whoever answers them, by their numbers.
+#[derive(Debug, Default)]
+struct Row {
+    waiting: Mutex<(u64, BTreeSet<u64>)>,
+    moved: Notify,
+}
+
+impl Row {
+    fn waiting(&self) -> MutexGuard<'_, (u64, BTreeSet<u64>)> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A question's place in the row: questions are put in the order in which they came. Its drop leaves the row.
+#[derive(Debug)]
+pub(super) struct Turn {
+    row: Arc<Row>,
+    number: u64,
+}
+
+impl Turn {
+    /// Puts a question to whoever answers it, once those before it were put, and waits for the answer.
+    pub(super) async fn put<T>(self, answering: impl Future<Output = T>) -> T {
+        loop {
+            let moved = self.row.moved.notified();
+            tokio::pin!(moved);
+            moved.as_mut().enable();
+            if self.row.waiting().1.first() == Some(&self.number) {
+                break;
+            }
+            moved.await;
+        }
+        let mut answering = std::pin::pin!(answering);
+        let first = futures_util::poll!(answering.as_mut());
+        drop(self);
+        match first {
+            Poll::Ready(answer) => answer,
+            Poll::Pending => answering.await,
+        }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.row.waiting().1.remove(&self.number);
+        self.row.moved.notify_waiters();
+    }
 }
 
 #[derive(Default)]
@@ -57,6 +108,18 @@ impl Question {
 impl Questions {
     fn open(&self) -> MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next place in the row.
+    pub(super) fn turn(&self) -> Turn {
+        let mut waiting = self.row.waiting();
+        let number = waiting.0;
+        waiting.0 += 1;
+        waiting.1.insert(number);
+        Turn {
+            row: Arc::clone(&self.row),
+            number,
+        }
     }
 
     /// Whether the server waits for an answer of ours.

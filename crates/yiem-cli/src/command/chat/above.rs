@@ -7,6 +7,9 @@
 //! thread hands the lines to it: the editor may end its line with one of them still on the way, and whoever
 //! waited for that one would wait for ever. What is printed meanwhile is joined to one text; its bound is what
 //! a run says until the next line is edited.
+//!
+//! The text of a question is never printed between two lines: it waits for the editor, which draws it when it has read
+//! all keys that were typed before.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,6 +19,8 @@ use std::time::Duration;
 
 use rustyline::ExternalPrinter;
 
+use super::on_screen::OnScreen;
+use super::questions::Number;
 use crate::screen::LinePrinter;
 
 /// How long the last lines may take when the conversation ends.
@@ -30,16 +35,24 @@ pub(super) struct AboveEditor<P> {
 }
 
 /// What the thread prints.
-#[derive(Default)]
-struct Handed {
+#[derive(Debug, Default)]
+pub(super) struct Handed {
     state: Mutex<State>,
     changed: Condvar,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct State {
     /// What waits.
     text: String,
+    /// Whether what waits is not whole yet: nothing is printed.
+    holds: bool,
+    /// Whether what waits is printed only while the editor edits.
+    asks: bool,
+    /// Whether the editor has drawn its prompt, and edits.
+    edits: bool,
+    /// The question whose text is among what waits.
+    mark: Option<(Number, OnScreen)>,
     /// Whether some of it is on the way.
     printing: bool,
     /// Whether nothing more will come.
@@ -53,9 +66,54 @@ impl Handed {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What comes next is printed together with what waits, when its mark has come.
+    pub(super) fn hold(&self) {
+        self.lock().holds = true;
+    }
+
+    /// What came so far ends with the text of that question, and waits for the editor.
+    pub(super) fn mark(&self, question: Number, on_screen: &OnScreen) {
+        let mut state = self.lock();
+        state.holds = false;
+        if state.text.is_empty() {
+            // It has no words.
+            on_screen.comes(question);
+            return;
+        }
+        state.asks = true;
+        state.mark = Some((question, on_screen.clone()));
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    pub(super) fn forget_mark(&self) {
+        let mut state = self.lock();
+        state.holds = false;
+        state.mark = None;
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// The editor has drawn its prompt.
+    pub(super) fn is_edited(&self) {
+        let mut state = self.lock();
+        if !std::mem::replace(&mut state.edits, true) {
+            drop(state);
+            self.changed.notify_all();
+        }
+    }
+
+    /// The editor's line is done.
+    pub(super) fn is_not_edited(&self) {
+        self.lock().edits = false;
+    }
+
     fn print_until_closed(&self, printer: &mut impl ExternalPrinter) {
         loop {
-            let idle = |state: &mut State| state.text.is_empty() && !state.closed;
+            let idle = |state: &mut State| {
+                let waits = state.holds || (state.asks && !state.edits);
+                !state.closed && (state.text.is_empty() || waits)
+            };
             let waited = self.changed.wait_while(self.lock(), idle);
             let mut state = waited.unwrap_or_else(PoisonError::into_inner);
             if state.text.is_empty() {
@@ -63,7 +121,12 @@ impl Handed {
             }
             let text = std::mem::take(&mut state.text);
             state.printing = true;
+            state.asks = false;
+            let mark = state.mark.take();
             drop(state);
+            if let Some((question, on_screen)) = mark {
+                on_screen.comes(question);
+            }
             let printed = printer.print(text);
             let mut state = self.lock();
             state.printing = false;
@@ -94,6 +157,11 @@ impl<P: ExternalPrinter> AboveEditor<P> {
             handed: shared,
         })
     }
+
+    /// What the thread prints.
+    pub(super) fn handed(&self) -> Arc<Handed> {
+        Arc::clone(&self.handed)
+    }
 }
 
 impl<P: ExternalPrinter + Send> LinePrinter for AboveEditor<P> {
@@ -102,7 +170,7 @@ impl<P: ExternalPrinter + Send> LinePrinter for AboveEditor<P> {
         if state.broken {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
-        let nothing_before = state.text.is_empty() && !state.printing;
+        let nothing_before = state.text.is_empty() && !state.printing && !state.holds;
         if nothing_before && !self.editing.load(Ordering::SeqCst) {
             drop(state);
             // It does not begin to edit before whoever prints says so.
@@ -176,6 +244,61 @@ mod tests {
         }
         assert_eq!(shown, lines.concat() + "last\n");
         assert!(told.try_recv().is_err());
+    }
+
+    #[test]
+    fn a_question_waits_for_the_editor_and_stands_there_when_no_key_waits() {
+        let (mut printer, told, edited) = printer(false);
+        let on_screen = OnScreen::default();
+        let handed = printer.handed();
+        on_screen.goes_to(Arc::clone(&handed));
+        let (one, two) = (Number::MIN, Number::MIN.saturating_add(1));
+        printer.print("before\n".into()).unwrap();
+        assert_eq!(told.try_recv().unwrap(), "before\n");
+        on_screen.begins();
+        printer.print("Who?\n".into()).unwrap();
+        printer.print("Your name\n".into()).unwrap();
+        on_screen.is(Some(one));
+        // Between two lines nothing of it is printed, and nothing stands there.
+        on_screen.drawn(|| false);
+        assert_eq!(on_screen.now(), None);
+        assert!(told.try_recv().is_err() && edited.try_recv().is_err());
+        handed.is_edited();
+        let text = edited.recv_timeout(Duration::from_secs(10)).unwrap();
+        assert_eq!(text, "Who?\nYour name\n");
+        on_screen.drawn(|| true);
+        assert_eq!(on_screen.now(), None, "keys wait that were typed before");
+        on_screen.drawn(|| false);
+        assert_eq!(on_screen.now(), Some(one));
+        on_screen.is(Some(one));
+        assert_eq!(on_screen.now(), Some(one), "it stands there");
+        // The next takes its place, and not before it is there.
+        on_screen.begins();
+        printer.print("May I?\n".into()).unwrap();
+        on_screen.is(Some(two));
+        assert_eq!(on_screen.now(), None);
+        assert_eq!(
+            edited.recv_timeout(Duration::from_secs(10)).unwrap(),
+            "May I?\n"
+        );
+        on_screen.drawn(|| false);
+        assert_eq!(on_screen.now(), Some(two));
+        on_screen.is(None);
+        on_screen.drawn(|| false);
+        assert_eq!(on_screen.now(), None);
+        // One that was taken back on its way never stands there.
+        handed.is_not_edited();
+        on_screen.begins();
+        printer.print("Late?\n".into()).unwrap();
+        on_screen.is(Some(one));
+        on_screen.is(None);
+        handed.is_edited();
+        assert_eq!(
+            edited.recv_timeout(Duration::from_secs(10)).unwrap(),
+            "Late?\n"
+        );
+        on_screen.drawn(|| false);
+        assert_eq!(on_screen.now(), None);
     }
 
     #[test]

@@ -24,6 +24,8 @@ pub(super) struct Form {
     fields: Vec<Field>,
     values: Map<String, Value>,
     at: usize,
+    /// What is said next, once a line was taken.
+    next: Option<String>,
 }
 
 #[derive(Debug)]
@@ -56,7 +58,13 @@ impl Form {
             fields,
             values: Map::new(),
             at: 0,
+            next: None,
         }
+    }
+
+    /// What is said before the next line.
+    pub(super) fn text(&self) -> String {
+        self.next.clone().unwrap_or_else(|| self.begin())
     }
 
     /// What is said before the first line.
@@ -78,6 +86,14 @@ impl Form {
 
     /// Takes a line of the person's.
     pub(super) fn take(&mut self, line: &str) -> Step {
+        let step = self.step(line);
+        if let Step::Ask(text) = &step {
+            self.next = Some(text.clone());
+        }
+        step
+    }
+
+    fn step(&mut self, line: &str) -> Step {
         let line = line.trim();
         if Slash::read(line) == Some(Slash::No) {
             return Step::Done(ElicitationAnswer::Decline);

@@ -3,23 +3,27 @@
 //! Knows: rustyline, history, completion, and what stood on the screen when a line was begun. Does not know: what
 //! the lines mean.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{env, fs, thread};
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
 use rustyline::history::FileHistory;
 use rustyline::validate::Validator;
-use rustyline::{CompletionType, Config, Context, Editor, Helper};
+use rustyline::{ColorMode, CompletionType, Config, Context, Editor, Helper};
 use tokio::io::{AsyncBufReadExt, BufReader, Stdin};
 use tokio::sync::mpsc;
 
-use super::above::AboveEditor;
+use super::above::{AboveEditor, Handed};
+use super::on_screen::OnScreen;
 use super::questions::Number;
 use crate::screen::{LinePrinter, is_dumb};
 
@@ -41,22 +45,6 @@ pub(super) enum Said {
 /// Words that can be completed; may be changed while the editor runs.
 pub(super) type Words = Arc<Mutex<Vec<String>>>;
 
-/// The question on the screen, as the conversation tells it to whoever reads lines.
-#[derive(Clone, Debug, Default)]
-pub(super) struct OnScreen(Arc<AtomicU64>);
-
-impl OnScreen {
-    /// From here on this one stands there.
-    pub(super) fn is(&self, question: Option<Number>) {
-        self.0
-            .store(question.map_or(0, Number::get), Ordering::SeqCst);
-    }
-
-    fn now(&self) -> Option<Number> {
-        Number::new(self.0.load(Ordering::SeqCst))
-    }
-}
-
 /// What stood on the screen when the line was begun that is edited now. A line that is emptied is begun anew.
 #[derive(Debug, Default)]
 struct Begun {
@@ -70,6 +58,7 @@ impl Begun {
         let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
         if line.is_empty() {
             *at = None;
+            self.on_screen.drawn(keys_wait);
         } else if at.is_none() {
             *at = Some(self.on_screen.now());
         }
@@ -115,13 +104,14 @@ impl Input {
             .completion_type(CompletionType::List)
             .max_history_size(1000)
             .ok()?
+            // What is drawn is told of only then; nothing is coloured.
+            .color_mode(ColorMode::Forced)
             .build();
         let mut editor: Editor<Complete, FileHistory> = Editor::with_config(config).ok()?;
         let begun = Arc::new(Begun {
             on_screen: on_screen.clone(),
             at: Mutex::default(),
         });
-        editor.set_helper(Some(Complete(Arc::clone(words), Arc::clone(&begun))));
         let history = history_file();
         if let Some(path) = &history {
             // The first time there is none.
@@ -131,6 +121,13 @@ impl Input {
         let handed = editor.create_external_printer().ok()?;
         let editing = Arc::<AtomicBool>::default();
         let printer = AboveEditor::new(Arc::clone(&editing), straight, handed)?;
+        let handed = printer.handed();
+        on_screen.goes_to(Arc::clone(&handed));
+        editor.set_helper(Some(Complete {
+            words: Arc::clone(words),
+            begun: Arc::clone(&begun),
+            handed: Arc::clone(&handed),
+        }));
         let (tell, said) = mpsc::channel(16);
         let (go_on, mut may_go_on) = mpsc::channel(1);
         // A thread, since the editor blocks; it ends with the receiver of what it reads.
@@ -147,6 +144,7 @@ impl Input {
                         Err(ReadlineError::Interrupted) => Said::Interrupt,
                         Err(_) => Said::End,
                     };
+                    handed.is_not_edited();
                     editing.store(false, Ordering::SeqCst);
                     if let (Said::Line { .. }, Some(path)) = (&line, &history) {
                         // A history that cannot be kept is no reason to stop.
@@ -207,8 +205,19 @@ fn history_file() -> Option<PathBuf> {
     Some(folder.join("history"))
 }
 
-/// Completes commands and names of tools, and sees when a line is begun.
-struct Complete(Words, Arc<Begun>);
+/// Whether keys wait that the editor has not read.
+fn keys_wait() -> bool {
+    let stdin = io::stdin();
+    let mut keys = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
+    poll(&mut keys, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
+}
+
+/// Completes commands and names of tools, and sees when a line is begun and when the prompt is drawn.
+struct Complete {
+    words: Words,
+    begun: Arc<Begun>,
+    handed: Arc<Handed>,
+}
 
 impl Completer for Complete {
     type Candidate = String;
@@ -219,7 +228,7 @@ impl Completer for Complete {
         at: usize,
         _: &Context<'_>,
     ) -> rustyline::Result<(usize, Vec<String>)> {
-        let words = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(completions(&line[..at], &words))
     }
 }
@@ -243,11 +252,18 @@ impl Hinter for Complete {
 
     /// Hints at nothing; the editor comes here after each change of the line.
     fn hint(&self, line: &str, _: usize, _: &Context<'_>) -> Option<String> {
-        self.1.edited(line);
+        self.begun.edited(line);
         None
     }
 }
-impl Highlighter for Complete {}
+impl Highlighter for Complete {
+    /// Changes nothing; the editor comes here each time that it draws its prompt, what it printed above it included.
+    fn highlight_prompt<'b, 's: 'b, 'p: 'b>(&'s self, prompt: &'p str, _: bool) -> Cow<'b, str> {
+        self.begun.on_screen.drawn(keys_wait);
+        self.handed.is_edited();
+        Cow::Borrowed(prompt)
+    }
+}
 impl Validator for Complete {}
 impl Helper for Complete {}
 

@@ -85,6 +85,15 @@ impl<Q> Questions<Q> {
         Some(&mut self.open.front_mut()?.question)
     }
 
+    /// The first asks for something else now: to be shown anew, under another number.
+    pub(super) fn asks_anew(&mut self) {
+        if let Some(first) = self.open.front_mut() {
+            first.number = self.next;
+            first.shown = false;
+            self.next = self.next.saturating_add(1);
+        }
+    }
+
     pub(super) fn pop(&mut self) -> Option<Q> {
         Some(self.open.pop_front()?.question)
     }

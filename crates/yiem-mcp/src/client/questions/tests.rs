@@ -79,3 +79,29 @@ async fn the_end_of_a_call_waits_only_for_questions_that_were_taken_back() {
     settled.await;
     assert!(questions.any());
 }
+
+#[tokio::test]
+async fn questions_are_put_in_the_order_in_which_they_came_whoever_runs_first() {
+    let questions = Questions::default();
+    let put = Mutex::new(Vec::new());
+    let ask = |number: u32| {
+        let turn = questions.turn();
+        let put = &put;
+        async move {
+            turn.put(async move {
+                put.lock().unwrap().push(number);
+                tokio::task::yield_now().await;
+                number
+            })
+            .await
+        }
+    };
+    let (first, second, third) = (ask(1), ask(2), ask(3));
+    let mut third = Box::pin(third);
+    assert!(futures_util::poll!(&mut third).is_pending());
+    // One that is given up before its turn holds up nobody.
+    drop(second);
+    let (third, first) = tokio::join!(third, first);
+    assert_eq!((first, third), (1, 3));
+    assert_eq!(*put.lock().unwrap(), [1, 3]);
+}

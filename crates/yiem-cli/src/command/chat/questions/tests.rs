@@ -43,6 +43,21 @@ fn of_two_forms_each_gets_the_line_that_was_begun_under_it() {
 }
 
 #[test]
+fn each_field_of_a_form_wants_a_line_that_was_begun_under_it() {
+    let mut all = asked(&["form", "approval"]);
+    let first = all.on_screen();
+    all.asks_anew();
+    assert_eq!(all.means("y", first), Means::Late);
+    assert_eq!(all.show_next(), Some(&"form"));
+    assert_eq!(
+        all.means("y", first),
+        Means::Late,
+        "it was for the field before"
+    );
+    assert_eq!(all.means("y", all.on_screen()), Means::Answer);
+}
+
+#[test]
 fn a_form_and_an_approval_are_answered_in_the_order_they_came() {
     for order in [["approval", "form"], ["form", "approval"]] {
         let mut all = asked(&order);
