@@ -51,7 +51,7 @@ pub(crate) struct RunArgs {
     /// Show the tool calls on standard error, also when it is not a terminal
     #[arg(long, short, conflicts_with = "quiet")]
     pub(crate) verbose: bool,
-    /// Show no progress
+    /// Print the answer alone: no tool calls, no spinner; warnings and errors are still told
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }

@@ -18,7 +18,7 @@ use yiem::{
 
 use crate::args::{DiscoveryChoice, Shared};
 use crate::demo::DemoModel;
-use crate::endpoint::Endpoint;
+use crate::endpoint::{self, Endpoint};
 use crate::failure::Failure;
 use crate::sources;
 
@@ -44,7 +44,6 @@ impl Conversation {
         let mut builder = match endpoint.model(shared)? {
             Some(model) => Agent::builder(model),
             None => {
-                say_that_it_is_a_demonstration();
                 let (tool, server) = sources::demonstration();
                 Agent::builder(DemoModel::new()).tool(tool).mcp(server)
             }
@@ -85,6 +84,9 @@ impl Conversation {
             .sink(sink)
             .build()
             .map_err(Failure::usage)?;
+        if endpoint == Endpoint::Demonstration {
+            say_that_it_is_a_demonstration(shared);
+        }
         Ok(Self {
             agent,
             events,
@@ -96,7 +98,7 @@ impl Conversation {
     pub(crate) async fn await_servers(&self) {
         let catalog = self.agent.tools();
         let waited = timeout(SERVERS, self.agent.ready()).await;
-        sources::tell_failures(catalog);
+        sources::tell_before_a_run(catalog);
         if waited.is_err() {
             let late: Vec<String> = catalog
                 .sources()
@@ -113,9 +115,17 @@ impl Conversation {
     }
 }
 
-fn say_that_it_is_a_demonstration() {
-    let note = "yiem: no endpoint was given, so a built-in demonstration answers; it is no LLM \
-                (set OPENAI_API_KEY, or give --base-url and --model, for a real one)\n";
+fn say_that_it_is_a_demonstration(shared: &Shared) {
+    let unused = endpoint::unused_by_the_demonstration(shared);
+    let unused = match unused.as_slice() {
+        [] => String::new(),
+        [one] => format!("; until then {one} is not used"),
+        several => format!("; until then {} are not used", several.join(" and ")),
+    };
+    let note = format!(
+        "yiem: no endpoint was given, so a built-in demonstration answers; it is no LLM \
+         (set OPENAI_API_KEY, or give --base-url and --model, for a real one{unused})\n"
+    );
     // Whoever closed standard error does not want to know.
     let _ = io::stderr().write_all(note.as_bytes());
 }
@@ -163,7 +173,7 @@ pub(crate) fn verdict(
     }
 }
 
-/// What to do about a model that failed, where the flags can do something.
+/// What the flags can do about a model that failed. The error has said already what to check.
 fn advice(kind: ModelErrorKind, endpoint: &Endpoint, shared: &Shared) -> String {
     let Endpoint::Server {
         base_url,
@@ -176,22 +186,24 @@ fn advice(kind: ModelErrorKind, endpoint: &Endpoint, shared: &Shared) -> String 
     let base_url = base_url.as_deref().unwrap_or("OpenAI's address");
     let model = model.as_deref().unwrap_or("the default");
     match kind {
-        ModelErrorKind::Connection | ModelErrorKind::Timeout => {
+        ModelErrorKind::Connection => {
+            " (--base-url or OPENAI_BASE_URL names another address)".to_owned()
+        }
+        ModelErrorKind::Timeout => {
             format!(
                 "; is a server running at {base_url}? --base-url or OPENAI_BASE_URL names another address"
             )
         }
         ModelErrorKind::Auth => match key_from {
             Some(name) => {
-                format!("; check the key in {name} (--api-key-env names another variable)")
+                format!(" (it was taken from {name}; --api-key-env names another variable)")
             }
-            None => {
-                "; set OPENAI_API_KEY, or name the variable that holds the key with --api-key-env"
-                    .to_owned()
-            }
+            None => " (none was sent: set OPENAI_API_KEY, or name the variable that holds it with \
+                     --api-key-env)"
+                .to_owned(),
         },
         ModelErrorKind::NotFound => {
-            format!("; check the model ({model}, --model) and the address ({base_url}, --base-url)")
+            format!(" (the model is {model}, --model; the base URL {base_url}, --base-url)")
         }
         ModelErrorKind::ContextLength => "; ask for less, or begin a new session".to_owned(),
         ModelErrorKind::InvalidRequest if shared.compat.is_none() => {

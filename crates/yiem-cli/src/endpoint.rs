@@ -48,6 +48,9 @@ impl Endpoint {
             Some(name) => Some(name.clone()),
             None => is_set(KEY).then(|| KEY.to_owned()),
         };
+        if let Some(name) = &shared.compat {
+            preset(name)?;
+        }
         let base_url = given(&shared.base_url);
         if base_url.is_none() && key_from.is_none() {
             return Ok(Self::Demonstration);
@@ -88,16 +91,34 @@ impl Endpoint {
             config = config.model(model);
         }
         if let Some(name) = &shared.compat {
-            let preset: Preset = name
-                .parse()
-                .map_err(|error| Failure::usage(format!("--compat: {error}")))?;
-            config = config.preset(preset);
+            config = config.preset(preset(name)?);
         }
         config
             .build()
             .map(Some)
             .map_err(|error| Failure::usage(format!("--base-url: {error}")))
     }
+}
+
+/// The preset of that name.
+fn preset(name: &str) -> Result<Preset, Failure> {
+    name.parse()
+        .map_err(|error| Failure::usage(format!("--compat: {error}")))
+}
+
+/// What was said of a model while the demonstration answers, which has no use for it.
+pub(crate) fn unused_by_the_demonstration(shared: &Shared) -> Vec<String> {
+    let given = |what: &str, value: &Option<String>| {
+        let value = value.as_ref().filter(|text| !text.trim().is_empty())?;
+        Some(format!("{what} {value}"))
+    };
+    [
+        given("the model", &shared.model),
+        given("the preset", &shared.compat),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 #[cfg(test)]
@@ -165,11 +186,14 @@ mod tests {
         for flags in [
             "--base-url nonsense",
             "--base-url http://x --compat nonsense",
+            "--compat nonsense",
         ] {
             let shared = Cli::try_parse_from(["yiem", "chat"].into_iter().chain(flags.split(' ')))
                 .unwrap()
                 .shared;
-            let failure = chosen(flags, &[]).unwrap().model(&shared).unwrap_err();
+            let failure = chosen(flags, &[])
+                .and_then(|endpoint| endpoint.model(&shared).map(drop))
+                .unwrap_err();
             assert!(failure.line().contains("nonsense"), "{}", failure.line());
         }
     }

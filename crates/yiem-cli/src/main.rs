@@ -12,6 +12,7 @@ mod failure;
 mod interrupt;
 mod screen;
 mod sources;
+mod suggestion;
 mod watch;
 
 use std::io::Write as _;
@@ -23,7 +24,10 @@ use args::{Cli, Command};
 use failure::Failure;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => suggestion::with_suggestion(error).exit(),
+    };
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

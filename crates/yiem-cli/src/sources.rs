@@ -2,8 +2,9 @@
 //!
 //! Knows: how flags become tool sources. Does not know: agents.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use std::{env, fs};
@@ -12,7 +13,7 @@ use yiem::mcp::{
     Elicit, FileTokenStore, LoopbackConsent, McpConfig, McpServer, OAuthConfig, ToolServer,
 };
 use yiem::script::{ScriptEngine, ScriptTools};
-use yiem::tools::{CatalogNotice, SourceState, ToolCatalog};
+use yiem::tools::{CatalogNotice, SourceState, SourceStatus, ToolCatalog};
 use yiem::{Env, IntoToolSource, SystemEnv, Tool, ToolSource};
 
 use crate::args::{OAuthChoice, Shared};
@@ -28,7 +29,7 @@ pub(crate) fn servers(shared: &Shared) -> Result<Vec<McpServer>, Failure> {
     for spec in &shared.mcp {
         servers.push(
             McpServer::from_spec(spec)
-                .map_err(|error| Failure::usage(format!("--mcp: {error}")))?,
+                .map_err(|error| Failure::usage(format!("--mcp: {}", error.kind())))?,
         );
     }
     for path in &shared.mcp_config {
@@ -124,6 +125,8 @@ fn directories(shared: &Shared) -> Result<Vec<ScriptTools>, Failure> {
     let mut names: Vec<String> = Vec::new();
     let mut sources = Vec::new();
     for path in &shared.tool_dirs {
+        let is_made = shared.allow_write_tools && sources.is_empty();
+        refuse_no_folder(path, is_made)?;
         let name = path
             .file_name()
             .map_or("tools".into(), |name| name.to_string_lossy().into_owned());
@@ -135,12 +138,27 @@ fn directories(shared: &Shared) -> Result<Vec<ScriptTools>, Failure> {
             format!("{name}-{}", count + 1)
         };
         let mut source = ScriptTools::new(path, engine.clone()).named(name);
-        if shared.allow_write_tools && sources.is_empty() {
+        if is_made {
             source = source.allow_writing();
         }
         sources.push(source);
     }
     Ok(sources)
+}
+
+/// A folder that is not there is wrong use, unless the model may write tools, who then makes it.
+fn refuse_no_folder(path: &Path, is_made: bool) -> Result<(), Failure> {
+    let name = path.display();
+    match fs::metadata(path) {
+        Ok(kind) if kind.is_dir() => Ok(()),
+        Ok(_) => Err(Failure::usage(format!(
+            "--tools: {name} is no folder; give the folder that the .js files stand in"
+        ))),
+        Err(error) if is_made && error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(Failure::usage(format!(
+            "--tools: the folder {name} could not be read: {error}"
+        ))),
+    }
 }
 
 /// All sources of tools that were given: servers first, then directories.
@@ -173,29 +191,87 @@ pub(crate) fn demonstration() -> (impl Tool, McpServer) {
     (demo::GetTime::new(), McpServer::in_process(server))
 }
 
-/// What went wrong with the catalog's sources, one line each on standard error. How many of them
-/// could not be loaded.
+/// What went wrong with the catalog's sources and with each of their tools, one line each on
+/// standard error. How many sources could not be loaded.
 pub(crate) fn tell_failures(catalog: &ToolCatalog) -> usize {
-    let mut failed = 0;
-    for status in catalog.sources() {
-        if let SourceState::Failed { error } = &status.state {
-            failed += 1;
-            // Most errors name their source themselves.
-            let named = error.message.contains(&error.source_name);
-            warn(&if named {
-                error.message.clone()
-            } else {
-                error.to_string()
-            });
+    let failed = tell_failed(catalog, |_| true);
+    for notice in catalog.take_notices() {
+        if let CatalogNotice::Quarantined(_) | CatalogNotice::Warning { .. } = notice {
+            warn(&notice.to_string());
         }
     }
-    for notice in catalog.take_notices() {
-        match notice {
-            CatalogNotice::Quarantined(_) | CatalogNotice::Warning { .. } => {
-                warn(&notice.to_string())
-            }
-            _ => {}
+    failed
+}
+
+/// The same before a single call: servers that failed, and one's own files one by one. Of servers'
+/// tools nothing is said.
+pub(crate) fn tell_before_a_call(catalog: &ToolCatalog) {
+    tell_failed(catalog, |_| true);
+    tell_own(catalog);
+}
+
+/// The same before a run, which ends by itself where it cannot do without a source: of servers'
+/// tools only how many cannot be offered.
+pub(crate) fn tell_before_a_run(catalog: &ToolCatalog) {
+    tell_failed(catalog, |status| !status.required);
+    let mut left_out: BTreeMap<String, usize> = BTreeMap::new();
+    for notice in tell_own(catalog) {
+        if let CatalogNotice::Quarantined(tool) = notice {
+            let source = tool.source.key().unwrap_or("-").to_owned();
+            *left_out.entry(source).or_default() += 1;
         }
+    }
+    for (source, tools) in left_out {
+        let what = match tools {
+            1 => "1 tool".to_owned(),
+            n => format!("{n} tools"),
+        };
+        warn(&format!(
+            "{what} of {source} cannot be offered; `yiem tools` with the same options says why"
+        ));
+    }
+}
+
+/// Tells what is odd about one's own files, and gives what there is to tell of servers.
+fn tell_own(catalog: &ToolCatalog) -> Vec<CatalogNotice> {
+    let own: Vec<Arc<str>> = (catalog.sources().into_iter())
+        .filter(|status| status.own)
+        .map(|status| status.name)
+        .collect();
+    let mut others = Vec::new();
+    for notice in catalog.take_notices() {
+        let source = match &notice {
+            CatalogNotice::Quarantined(tool) => tool.source.key(),
+            CatalogNotice::Warning { source, .. } => Some(&**source),
+            _ => continue,
+        };
+        if source.is_some_and(|source| own.iter().any(|own| **own == *source)) {
+            warn(&notice.to_string());
+        } else {
+            others.push(notice);
+        }
+    }
+    others
+}
+
+/// One line for each source that could not be loaded, if it is to be told. How many there are.
+fn tell_failed(catalog: &ToolCatalog, is_told: impl Fn(&SourceStatus) -> bool) -> usize {
+    let mut failed = 0;
+    for status in catalog.sources() {
+        let SourceState::Failed { error } = &status.state else {
+            continue;
+        };
+        failed += 1;
+        if !is_told(&status) {
+            continue;
+        }
+        // Most errors name their source themselves.
+        let named = error.message.contains(&error.source_name);
+        warn(&if named {
+            error.message.clone()
+        } else {
+            error.to_string()
+        });
     }
     failed
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::timeout;
-use yiem::tools::{RegisteredTool, ToolCatalog};
+use yiem::tools::{RegisteredTool, ToolCatalog, ValidationError};
 use yiem::{
     CancelToken, Content, IdKind, JsonObject, SystemEnv, ToolArguments, ToolContext, ToolOutput,
 };
@@ -25,7 +25,7 @@ pub(crate) async fn run(args: &CallArgs, shared: &Shared) -> Result<(), Failure>
     let arguments = arguments(args.arguments.as_deref())?;
     let catalog = tools::catalog(shared)?;
     catalog.load_all(&CancelToken::new()).await;
-    sources::tell_failures(&catalog);
+    sources::tell_before_a_call(&catalog);
     let result = call(&catalog, &args.name, arguments).await;
     catalog.close().await;
     let output = result?;
@@ -78,6 +78,13 @@ async fn call(
 ) -> Result<ToolOutput, Failure> {
     let tools = catalog.all();
     let Some(tool) = tools.get(name) else {
+        let left_out = catalog.quarantined();
+        if let Some(tool) = left_out.iter().find(|tool| tool.name == name) {
+            return Err(Failure::new(format!(
+                "the tool {name} of {} cannot be called: {}",
+                tool.source, tool.reason
+            )));
+        }
         let hint = match tools.nearest_name(name) {
             Some(near) => format!("; did you mean {near}?"),
             None => "; `yiem tools` with the same options lists them".to_owned(),
@@ -87,7 +94,7 @@ async fn call(
     let accepted = tool
         .accept(arguments)
         .await
-        .map_err(|error| Failure::new(format!("{name}: {error}")))?;
+        .map_err(|error| Failure::new(format!("{name}: {}", in_one_line(&error))))?;
     let output = match timeout(time_of(tool), tool.tool().call(accepted, context(name))).await {
         Ok(Ok(output)) => output,
         Ok(Err(error)) => error.into_output(),
@@ -99,8 +106,21 @@ async fn call(
         }
     };
     tool.check_output(&output)
-        .map_err(|error| Failure::new(format!("{name}: {error}")))?;
+        .map_err(|error| Failure::new(format!("{name}: {}", in_one_line(&error))))?;
     Ok(output)
+}
+
+/// What a model reads as a list, as one line for a person.
+fn in_one_line(error: &ValidationError) -> String {
+    let listed: Vec<String> = match error.problems() {
+        [] => return error.to_string(),
+        [one] => vec![one.to_string()],
+        several => (several.iter().enumerate())
+            .map(|(n, problem)| format!("({}) {problem}", n + 1))
+            .collect(),
+    };
+    let heading = error.message().lines().next().unwrap_or_default();
+    format!("{} {}", heading, listed.join(" "))
 }
 
 fn time_of(tool: &RegisteredTool) -> Duration {

@@ -15,3 +15,4 @@ mod serve;
 mod tools;
 mod wire;
 mod writers;
+mod wrong_use;
