@@ -182,7 +182,7 @@ async fn ask(
     prepared: &mut PreparedToolCall,
     question: Question,
 ) -> Result<(), Rejection> {
-    let id: Arc<str> = turn.env.new_id(IdKind::Message).into();
+    let id: Arc<str> = turn.env.new_id(IdKind::Approval).into();
     let tool_call_id = prepared.call.id.clone();
     let request = ApprovalRequest {
         id: Arc::clone(&id),

@@ -126,6 +126,8 @@ pub enum IdKind {
     Run,
     /// A session: `session_…`.
     Session,
+    /// A question to a person about a call: `approval_…`.
+    Approval,
     /// Anything else that needs to be told apart, such as a request or a message on a wire.
     Message,
 }
@@ -138,6 +140,7 @@ impl IdKind {
             Self::Call => "call",
             Self::Run => "run",
             Self::Session => "session",
+            Self::Approval => "approval",
             Self::Message => "msg",
         }
     }

@@ -14,6 +14,7 @@ use crate::endpoint::Endpoint;
 use crate::failure::Failure;
 use crate::interrupt::Interrupts;
 use crate::screen::{Progress, Show, ShowConfig, Style, is_dumb, terminal_width};
+use crate::sources;
 use crate::watch::Watch;
 
 /// How long the agent has to let go of its servers at the end.
@@ -179,9 +180,14 @@ async fn tell(
             }
             Some(event) = events.recv() => {
                 teller.event(&event);
-                if let EventKind::ApprovalRequested { approval_id, .. } = &event.kind {
-                    let reason = "nobody can be asked in `yiem run`; `yiem chat` asks";
-                    agent.answer(approval_id, ApprovalAnswer::deny(reason));
+                if let EventKind::ApprovalRequested { approval_id, tool_name, .. } = &event.kind {
+                    let reason = "This call needs a person's approval, and nobody is there to \
+                                  give it; it was not run.";
+                    if agent.answer(approval_id, ApprovalAnswer::deny(reason)) {
+                        sources::warn(&format!(
+                            "{tool_name} needs approval, which nobody can give in `yiem run`; `yiem chat` asks"
+                        ));
+                    }
                 }
                 if teller.is_closed() {
                     agent.abort();

@@ -128,3 +128,20 @@ fn a_bad_file_of_ones_own_is_told_before_a_run_and_a_call() {
         assert_eq!(told, 1, "{done:#?}");
     }
 }
+
+#[test]
+fn a_call_that_needs_approval_is_told_in_a_run_and_not_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "export const tool = { name: 'wipe', needsApproval: true };\n\
+                  export function execute() { return 'wiped'; }\n";
+    fs::write(folder.path().join("wipe.js"), script).unwrap();
+    let dir = folder.path().to_str().unwrap();
+    let done = call(["run", "--quiet", "call wipe {}", "--tools", dir]).with_code(0);
+    assert!(!done.out.contains("wiped"), "{done:#?}");
+    let told = "yiem: wipe needs approval, which nobody can give in `yiem run`; `yiem chat` asks";
+    assert_eq!(
+        done.err.lines().filter(|l| *l == told).count(),
+        1,
+        "{done:#?}"
+    );
+}
