@@ -2,7 +2,7 @@
 //!
 //! [`McpServer`] says how to reach a server, [`McpClient`] talks to it, [`McpToolSource`] gives its tools
 //! to an agent. The client finds out which revision a server speaks (2024-11-05 to 2026-07-28, or the
-//! bare `tools/list` and `tools/call` of the seeds), is tolerant in reading and strict in writing, and
+//! bare `tools/list` and `tools/call` of YiemAgent), is tolerant in reading and strict in writing, and
 //! never lets one server's failure become another's.
 //!
 //! Own ways to a server implement [`Transport`]; own servers in the same process are a [`ToolServer`] or

@@ -1,4 +1,4 @@
-//! A model of a closure that takes a request as JSON and gives a reply as JSON (the seeds'
+//! A model of a closure that takes a request as JSON and gives a reply as JSON (YiemAgent's
 //! `llmCall`, C-7).
 //!
 //! Knows: the encoder and the decoder. Does not know: how the closure reaches a model.
@@ -22,7 +22,7 @@ type Call = dyn Fn(Value) -> BoxFuture<'static, Result<Value, BoxError>> + Send 
 /// A model of a closure: the OpenAI-format request as JSON in, a reply of any shape of SP-017
 /// and SP-018 (or a full one with `choices`) as JSON out.
 ///
-/// The request is written in the style of the seeds (SP-011 to SP-016), content as blocks.
+/// The request is written in the style of YiemAgent (SP-011 to SP-016), content as blocks.
 #[derive(Clone)]
 pub struct JsonModel {
     info: ModelInfo,
