@@ -5,6 +5,7 @@
 mod facade_paths;
 mod gateway_asks;
 mod gateway_subscriptions;
+mod many_streams;
 mod mcp_client;
 mod mcp_faults;
 mod mcp_leaks;
