@@ -35,6 +35,7 @@ use crate::queue::QueueKind;
 use crate::run::{AnswerCheck, Input, Step, mode_of};
 use crate::shared::{Facts, Shared};
 use crate::sink::{Listener, call_plain};
+use crate::telemetry::CallSpan;
 
 use model_call::Ready;
 
@@ -429,7 +430,7 @@ impl Driver {
             if let Some(output) = executed.get() {
                 self.handle(Input::Settled {
                     call,
-                    output: output.clone(),
+                    output: Box::new(output.clone()),
                 });
             }
         }
@@ -570,7 +571,7 @@ impl Driver {
             return self.handle(Input::Rejected {
                 call: index,
                 reason: RejectReason::OutcomeUnknown,
-                output: ToolOutput::text(OUTCOME_UNKNOWN),
+                output: Box::new(ToolOutput::text(OUTCOME_UNKNOWN)),
             });
         }
         self.work = Some(Box::pin(async move {
@@ -579,7 +580,7 @@ impl Driver {
                 Err(rejection) => Work::Input(Box::new(Input::Rejected {
                     call: index,
                     reason: rejection.reason,
-                    output: rejection.output,
+                    output: Box::new(rejection.output),
                 })),
             }
         }));
@@ -612,13 +613,17 @@ impl Driver {
         let progress = Arc::new(CallProgress::new(index, self.tell.clone()));
         let context = turn.context(index, &prepared.call, Arc::clone(&progress), 0);
         let span = self.spans.call(&prepared);
-        let mut work: BoxFuture<'static, ToolOutput> = Box::pin(async move {
+        let mut work: BoxFuture<'static, Box<ToolOutput>> = Box::pin(async move {
             let output = execute(&turn, prepared, context, executed.as_deref())
                 .instrument(span.span().clone())
                 .await;
-            progress.close().await;
-            span.ended(&output);
-            output
+            match progress.close() {
+                None => {
+                    span.ended(&output);
+                    Box::new(output)
+                }
+                Some(left) => Box::pin(delivered(progress, left, span, output)).await,
+            }
         });
         if lone && !blocking {
             // Most lone calls are done at the first look, and need no task.
@@ -681,6 +686,18 @@ impl Driver {
         };
         self.handle(Input::AnswerChecked(check));
     }
+}
+
+/// What came of a call, once the last that it told of its progress is delivered.
+async fn delivered(
+    progress: Arc<CallProgress>,
+    left: serde_json::Value,
+    span: CallSpan,
+    output: ToolOutput,
+) -> Box<ToolOutput> {
+    progress.deliver(left).await;
+    span.ended(&output);
+    Box::new(output)
 }
 
 async fn pending_or<T>(work: Option<&mut BoxFuture<'static, T>>) -> T {

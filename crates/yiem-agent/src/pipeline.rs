@@ -58,9 +58,12 @@ pub(crate) enum CallMessage {
         partial: serde_json::Value,
     },
     /// An event of its own: a question, a nested call.
-    Told { call: usize, kind: EventKind },
+    Told { call: usize, kind: Box<EventKind> },
     /// It has run, and the hooks have seen its result.
-    Settled { call: usize, output: ToolOutput },
+    Settled {
+        call: usize,
+        output: Box<ToolOutput>,
+    },
 }
 
 /// A call that was accepted.
@@ -247,6 +250,7 @@ async fn ask(
 
 async fn tell(turn: &TurnEnv, call: usize, kind: EventKind) {
     // The driver is gone only when the run is; then nobody listens.
+    let kind = Box::new(kind);
     let _ = turn.tell.send(CallMessage::Told { call, kind }).await;
 }
 
@@ -263,10 +267,7 @@ pub(crate) async fn execute(
     if !turn.hooks.any_at(HookPoint::AfterToolCall) {
         return output;
     }
-    if let Some(executed) = executed {
-        let _ = executed.set(output.clone());
-    }
-    Box::pin(after_hooks(turn, &tool, &call, &args, output)).await
+    Box::pin(after_hooks(turn, &tool, &call, &args, output, executed)).await
 }
 
 /// Calls the tool under its limits; whatever goes wrong is a failed output.
@@ -345,7 +346,11 @@ async fn after_hooks(
     call: &Arc<ToolCall>,
     args: &ValidArgs,
     mut output: ToolOutput,
+    executed: Option<&OnceLock<ToolOutput>>,
 ) -> ToolOutput {
+    if let Some(executed) = executed {
+        let _ = executed.set(output.clone());
+    }
     for hook in turn.hooks.at(HookPoint::AfterToolCall) {
         let shared = Arc::new(output);
         let view = ToolResultView {

@@ -127,14 +127,14 @@ pub enum Input {
         /// Why, in one word.
         reason: RejectReason,
         /// What the model reads.
-        output: ToolOutput,
+        output: Box<ToolOutput>,
     },
     /// Something is to be told of a call (a question to a person, a call that it makes).
     Told {
         /// Which call.
         call: usize,
         /// What.
-        kind: EventKind,
+        kind: Box<EventKind>,
     },
     /// A running call tells of its progress.
     Updated {
@@ -148,7 +148,7 @@ pub enum Input {
         /// Which call.
         call: usize,
         /// What came of it.
-        output: ToolOutput,
+        output: Box<ToolOutput>,
     },
     /// What the hooks say of the turn.
     Judged(Result<StopAfterTurn, Failure>),
@@ -505,11 +505,11 @@ impl Run {
                 },
                 At::Batch,
             ) => {
-                self.rejected(call, reason, output, facts);
+                self.rejected(call, reason, *output, facts);
             }
-            (Input::Told { call, kind }, At::Batch) => self.told(call, kind),
+            (Input::Told { call, kind }, At::Batch) => self.told(call, *kind),
             (Input::Updated { call, partial }, At::Batch) => self.updated(call, partial),
-            (Input::Settled { call, output }, At::Batch) => self.settled(call, output, facts),
+            (Input::Settled { call, output }, At::Batch) => self.settled(call, *output, facts),
             (Input::Judged(answer), At::Judging) => self.judged(answer, facts),
             (
                 Input::Waiting {

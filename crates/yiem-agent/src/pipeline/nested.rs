@@ -70,7 +70,7 @@ impl ToolCaller for NestedCaller {
         let tell = |kind| {
             turn.tell.send(CallMessage::Told {
                 call: self.index,
-                kind,
+                kind: Box::new(kind),
             })
         };
         let _ = tell(EventKind::ToolExecutionStart {
@@ -88,7 +88,9 @@ impl ToolCaller for NestedCaller {
         ));
         let context = turn.context(self.index, &call, Arc::clone(&progress), self.depth + 1);
         let output = Box::pin(execute(turn, prepared, context, None)).await;
-        progress.close().await;
+        if let Some(left) = progress.close() {
+            progress.deliver(left).await;
+        }
         let message = Arc::new(Message::ToolResult(ToolResultMessage {
             tool_call_id: call.id.clone(),
             tool_name: name.to_owned(),

@@ -63,25 +63,26 @@ impl CallProgress {
             },
             Some((id, name)) => CallMessage::Told {
                 call: self.call,
-                kind: EventKind::ToolExecutionUpdate {
+                kind: Box::new(EventKind::ToolExecutionUpdate {
                     tool_call_id: id.clone(),
                     tool_name: std::sync::Arc::clone(name),
                     partial_result: partial,
-                },
+                }),
             },
         }
     }
 
-    /// The call has settled: what comes from now on is dropped; what was accepted is delivered.
-    pub(crate) async fn close(&self) {
-        let left = {
-            let mut state = self.lock();
-            state.closed = true;
-            state.offered.take()
-        };
-        if let Some(partial) = left {
-            let _ = self.tell.send(self.message(partial)).await;
-        }
+    /// The call has settled: what comes from now on is dropped. Gives what was accepted and is
+    /// still to be delivered.
+    pub(crate) fn close(&self) -> Option<Value> {
+        let mut state = self.lock();
+        state.closed = true;
+        state.offered.take()
+    }
+
+    /// Delivers what was left when the call settled.
+    pub(crate) async fn deliver(&self, left: Value) {
+        let _ = self.tell.send(self.message(left)).await;
     }
 }
 

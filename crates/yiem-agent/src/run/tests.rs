@@ -93,7 +93,7 @@ fn a_run_is_driven_by_hand() {
     run.handle(
         Input::Settled {
             call: 1,
-            output: ToolOutput::text("B"),
+            output: Box::new(ToolOutput::text("B")),
         },
         &world,
     );
@@ -101,7 +101,7 @@ fn a_run_is_driven_by_hand() {
     run.handle(
         Input::Settled {
             call: 0,
-            output: ToolOutput::text("A"),
+            output: Box::new(ToolOutput::text("A")),
         },
         &world,
     );
@@ -142,7 +142,7 @@ fn late_and_foreign_answers_change_nothing() {
             Input::Waited,
             Input::Settled {
                 call: 0,
-                output: ToolOutput::text("x"),
+                output: Box::new(ToolOutput::text("x")),
             },
             Input::Prepared {
                 call: 3,
