@@ -10,6 +10,7 @@ mod demo;
 mod endpoint;
 mod failure;
 mod interrupt;
+mod patience;
 mod screen;
 mod sources;
 mod suggestion;

@@ -10,7 +10,8 @@ use std::time::Duration;
 use std::{env, fs};
 
 use yiem::mcp::{
-    Elicit, FileTokenStore, LoopbackConsent, McpConfig, McpServer, OAuthConfig, ToolServer,
+    Elicit, FileTokenStore, LoopbackConsent, McpConfig, McpError, McpServer, OAuthConfig,
+    ToolServer,
 };
 use yiem::script::{ScriptEngine, ScriptTools};
 use yiem::tools::{CatalogNotice, SourceState, SourceStatus, ToolCatalog};
@@ -265,13 +266,15 @@ fn tell_failed(catalog: &ToolCatalog, is_told: impl Fn(&SourceStatus) -> bool) -
         if !is_told(&status) {
             continue;
         }
-        // Most errors name their source themselves.
-        let named = error.message.contains(&error.source_name);
-        warn(&if named {
-            error.message.clone()
-        } else {
-            error.to_string()
-        });
+        // A server's own error names it, and says more to a person than to a model.
+        let cause = error.cause.as_ref();
+        warn(
+            &match cause.and_then(|cause| cause.downcast_ref::<McpError>()) {
+                Some(error) => error.to_string(),
+                None if error.message.contains(&error.source_name) => error.message.clone(),
+                None => error.to_string(),
+            },
+        );
     }
     failed
 }

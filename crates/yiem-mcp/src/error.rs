@@ -22,6 +22,8 @@ struct Inner {
     kind: McpErrorKind,
     /// What was known besides, e.g. the last words of a process.
     notes: Vec<String>,
+    /// What is only for people.
+    asides: Vec<String>,
     source: Option<Source>,
 }
 
@@ -95,6 +97,7 @@ impl McpError {
             doing: None,
             kind,
             notes: Vec::new(),
+            asides: Vec::new(),
             source: None,
         }))
     }
@@ -146,6 +149,20 @@ impl McpError {
             self.0.notes.push(note);
         }
         self
+    }
+
+    /// Adds something that helps a person and is of no use to a model, such as a long list; see
+    /// [`McpError::in_brief`].
+    #[must_use]
+    pub fn with_aside(mut self, aside: impl Into<String>) -> Self {
+        self.0.asides.push(aside.into());
+        self
+    }
+
+    /// The words of the error without what is only for people: for a model.
+    #[must_use]
+    pub fn in_brief(&self) -> String {
+        Words(&self.0, false).to_string()
     }
 
     /// Names the server, unless one is named.
@@ -241,6 +258,7 @@ impl McpError {
             doing: self.0.doing.clone(),
             kind: self.0.kind.clone(),
             notes,
+            asides: self.0.asides.clone(),
             source: None,
         }))
     }
@@ -306,20 +324,31 @@ impl fmt::Display for Span {
     }
 }
 
-impl fmt::Display for McpError {
+/// The words of an error, with or without what is only for people.
+struct Words<'a>(&'a Inner, bool);
+
+impl fmt::Display for Words<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0.server {
+        let Self(error, whole) = *self;
+        match &error.server {
             Some(server) => write!(f, "MCP server `{server}`")?,
             None => f.write_str("MCP")?,
         }
-        if let Some(doing) = &self.0.doing {
+        if let Some(doing) = &error.doing {
             write!(f, ", {doing}")?;
         }
-        write!(f, ": {}", self.0.kind)?;
-        for note in &self.0.notes {
+        write!(f, ": {}", error.kind)?;
+        let asides = error.asides.iter().filter(|_| whole);
+        for note in error.notes.iter().chain(asides) {
             write!(f, "; {note}")?;
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for McpError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Words(&self.0, true).fmt(f)
     }
 }
 
@@ -330,6 +359,7 @@ impl fmt::Debug for McpError {
             .field("doing", &self.0.doing)
             .field("kind", &self.0.kind)
             .field("notes", &self.0.notes)
+            .field("asides", &self.0.asides)
             .field("source", &self.0.source)
             .finish()
     }

@@ -137,7 +137,8 @@ impl IntoToolSource for McpServer {
 fn source_error(name: &str, error: McpError) -> SourceError {
     SourceError {
         source_name: name.to_owned(),
-        message: error.to_string(),
+        // A model reads it; what is only for people stands in the cause.
+        message: error.in_brief(),
         retryable: !matches!(
             error.kind(),
             crate::McpErrorKind::Config(_)

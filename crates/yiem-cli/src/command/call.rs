@@ -8,13 +8,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use yiem::tools::{RegisteredTool, ToolCatalog, ValidationError};
-use yiem::{
-    CancelToken, Content, IdKind, JsonObject, SystemEnv, ToolArguments, ToolContext, ToolOutput,
-};
+use yiem::{Content, IdKind, JsonObject, SystemEnv, ToolArguments, ToolContext, ToolOutput};
 
 use crate::args::{CallArgs, Shared};
 use crate::command::tools;
 use crate::failure::Failure;
+use crate::patience;
 use crate::screen::{Style, on_one_line};
 use crate::sources;
 
@@ -22,24 +21,38 @@ use crate::sources;
 const TIME: Duration = Duration::from_secs(120);
 
 pub(crate) async fn run(args: &CallArgs, shared: &Shared) -> Result<(), Failure> {
-    let arguments = arguments(args.arguments.as_deref())?;
-    let catalog = tools::catalog(shared)?;
-    catalog.load_all(&CancelToken::new()).await;
-    sources::tell_before_a_call(&catalog);
-    let result = call(&catalog, &args.name, arguments).await;
-    catalog.close().await;
-    let output = result?;
-    let failed = output.is_error;
+    let result = match arguments(args.arguments.as_deref()) {
+        Ok(arguments) => {
+            let catalog = tools::catalog(shared)?;
+            patience::load_all(&catalog).await;
+            sources::tell_before_a_call(&catalog);
+            let result = call(&catalog, &args.name, arguments).await;
+            catalog.close().await;
+            result
+        }
+        Err(refusal) => Err(refusal),
+    };
+    let output = match result {
+        Ok(output) => output,
+        Err(Refusal { kind, failure }) => {
+            if args.json {
+                tools::write_out(&format!("{:#}\n", refused_as_json(kind, failure.line())))?;
+            }
+            return Err(failure);
+        }
+    };
+    let text = as_text(&output);
     if args.json {
         tools::write_out(&format!("{:#}\n", as_json(&output)))?;
-        return if failed { Err(Failure::told()) } else { Ok(()) };
     }
-    let text = as_text(&output);
-    if failed {
+    if output.is_error {
         return Err(Failure::new(format!(
             "{} answered with an error: {text}",
             args.name
         )));
+    }
+    if args.json {
+        return Ok(());
     }
     let end = if text.is_empty() || text.ends_with('\n') {
         ""
@@ -49,22 +62,49 @@ pub(crate) async fn run(args: &CallArgs, shared: &Shared) -> Result<(), Failure>
     tools::write_out(&format!("{text}{end}"))
 }
 
+/// A call that was not made, or came to nothing.
+struct Refusal {
+    /// The word for it in JSON.
+    kind: &'static str,
+    failure: Failure,
+}
+
+impl Refusal {
+    fn new(kind: &'static str, text: impl std::fmt::Display) -> Self {
+        let failure = Failure::new(text);
+        Self { kind, failure }
+    }
+}
+
+/// A refusal as a program reads it: a result as of a tool that failed, with what was wrong beside.
+fn refused_as_json(kind: &str, line: &str) -> Value {
+    json!({
+        "content": [{"type": "text", "text": line}],
+        "isError": true,
+        "error": {"kind": kind, "message": line},
+    })
+}
+
 /// The arguments as they were given: JSON, `-` for standard input, none for `{}`.
-fn arguments(given: Option<&str>) -> Result<JsonObject, Failure> {
+fn arguments(given: Option<&str>) -> Result<JsonObject, Refusal> {
+    let refused = |text: String| Refusal {
+        kind: "invalidArguments",
+        failure: Failure::usage(text),
+    };
     let text = match given {
         None => return Ok(JsonObject::new()),
         Some("-") => {
             let mut text = String::new();
-            io::stdin().read_to_string(&mut text).map_err(|error| {
-                Failure::usage(format!("standard input could not be read: {error}"))
-            })?;
+            io::stdin()
+                .read_to_string(&mut text)
+                .map_err(|error| refused(format!("standard input could not be read: {error}")))?;
             text
         }
         Some(text) => text.to_owned(),
     };
     match ToolArguments::read(text) {
         ToolArguments::Object { value, .. } => Ok(JsonObject::clone(&value)),
-        ToolArguments::Unreadable { raw, reason } => Err(Failure::usage(format!(
+        ToolArguments::Unreadable { raw, reason } => Err(refused(format!(
             "{reason}: {}; write an object, such as '{{\"city\": \"Tokyo\"}}'",
             on_one_line(&raw, 200)
         ))),
@@ -75,38 +115,48 @@ async fn call(
     catalog: &ToolCatalog,
     name: &str,
     arguments: JsonObject,
-) -> Result<ToolOutput, Failure> {
+) -> Result<ToolOutput, Refusal> {
     let tools = catalog.all();
     let Some(tool) = tools.get(name) else {
         let left_out = catalog.quarantined();
         if let Some(tool) = left_out.iter().find(|tool| tool.name == name) {
-            return Err(Failure::new(format!(
-                "the tool {name} of {} cannot be called: {}",
-                tool.source, tool.reason
-            )));
+            return Err(Refusal::new(
+                "unusableTool",
+                format!(
+                    "the tool {name} of {} cannot be called: {}",
+                    tool.source, tool.reason
+                ),
+            ));
         }
         let hint = match tools.nearest_name(name) {
             Some(near) => format!("; did you mean {near}?"),
             None => "; `yiem tools` with the same options lists them".to_owned(),
         };
-        return Err(Failure::new(format!("there is no tool {name}{hint}")));
+        return Err(Refusal::new(
+            "unknownTool",
+            format!("there is no tool {name}{hint}"),
+        ));
     };
-    let accepted = tool
-        .accept(arguments)
-        .await
-        .map_err(|error| Failure::new(format!("{name}: {}", in_one_line(&error))))?;
+    let accepted = tool.accept(arguments).await.map_err(|error| {
+        Refusal::new(
+            "invalidArguments",
+            format!("{name}: {}", in_one_line(&error)),
+        )
+    })?;
     let output = match timeout(time_of(tool), tool.tool().call(accepted, context(name))).await {
         Ok(Ok(output)) => output,
         Ok(Err(error)) => error.into_output(),
         Err(_) => {
             let limit = time_of(tool).as_secs_f64();
-            return Err(Failure::new(format!(
-                "{name} did not answer within {limit} s, which is its time limit"
-            )));
+            return Err(Refusal::new(
+                "timedOut",
+                format!("{name} did not answer within {limit} s, which is its time limit"),
+            ));
         }
     };
-    tool.check_output(&output)
-        .map_err(|error| Failure::new(format!("{name}: {}", in_one_line(&error))))?;
+    tool.check_output(&output).map_err(|error| {
+        Refusal::new("invalidOutput", format!("{name}: {}", in_one_line(&error)))
+    })?;
     Ok(output)
 }
 
@@ -185,13 +235,15 @@ mod tests {
 
     #[test]
     fn arguments_are_an_object_or_wrong_use() {
-        assert!(arguments(None).unwrap().is_empty());
-        assert!(arguments(Some("{}")).unwrap().is_empty());
-        assert_eq!(arguments(Some(r#"{"a":1}"#)).unwrap()["a"], 1);
+        assert!(arguments(None).ok().unwrap().is_empty());
+        assert!(arguments(Some("{}")).ok().unwrap().is_empty());
+        assert_eq!(arguments(Some(r#"{"a":1}"#)).ok().unwrap()["a"], 1);
         for bad in ["{", "[1]", "city=Tokyo", "{'a':1}"] {
             assert!(
                 arguments(Some(bad))
-                    .unwrap_err()
+                    .err()
+                    .unwrap()
+                    .failure
                     .line()
                     .contains("write an object"),
                 "{bad}"

@@ -6,18 +6,19 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use yiem::SystemEnv;
 use yiem::mcp::McpToolSource;
 use yiem::tools::{RegisteredTool, ToolCatalog};
-use yiem::{CancelToken, SystemEnv};
 
 use crate::args::{Shared, ToolsArgs};
 use crate::failure::Failure;
+use crate::patience;
 use crate::screen::{Style, on_one_line, terminal_width};
 use crate::sources;
 
 pub(crate) async fn run(args: &ToolsArgs, shared: &Shared) -> Result<(), Failure> {
     let catalog = catalog(shared)?;
-    catalog.load_all(&CancelToken::new()).await;
+    patience::load_all(&catalog).await;
     let failed = sources::tell_failures(&catalog);
     let tools = callable(&catalog);
     let out = io::stdout();

@@ -177,3 +177,42 @@ fn oauth_as_a_client_needs_who_the_client_is() {
         assert!(done.err.contains(told), "{done:?}");
     }
 }
+
+#[test]
+fn a_call_that_is_refused_is_an_error_object_as_well() {
+    let refused = |words: &[&str], code: i32| {
+        let done = call(["call", "--json"].iter().chain(words)).with_code(code);
+        let object: Value = serde_json::from_str(&done.out).unwrap();
+        assert_eq!(object["isError"], true, "{object}");
+        let text = object["content"][0]["text"].as_str().unwrap().to_owned();
+        let line = done.only_line().to_owned();
+        assert!(line.ends_with(&text), "{line}: {text}");
+        assert_eq!(object["error"]["message"], text.as_str());
+        object["error"]["kind"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(refused(&["getWeather"], 1), "invalidArguments");
+    assert_eq!(refused(&["getWeather", "{"], 2), "invalidArguments");
+    assert_eq!(refused(&["getWether", "{}"], 1), "unknownTool");
+    // What a tool itself says is its result, with no refusal beside.
+    let args = r#"{"timezone":"Nowhere/Land"}"#;
+    let done = call(["call", "--json", "getTime", args]).with_code(1);
+    let object: Value = serde_json::from_str(&done.out).unwrap();
+    assert_eq!(object["isError"], true);
+    assert!(object.get("error").is_none(), "{object}");
+    assert!(done.only_line().contains("getTime"), "{done:?}");
+}
+
+#[test]
+fn who_is_waited_for_is_told_early() {
+    // It answers nothing, and ends when it is told to: well after the wait was told of.
+    let hung = "hung=stdio:sh -c 'sleep 3; exit 7'";
+    for command in [vec!["tools"], vec!["call", "getTime", "{}"]] {
+        let words = [command, vec!["--mcp", hung]].concat();
+        let done = call(words).with_code(1);
+        let told = done.err.find("waiting for hung").unwrap_or(usize::MAX);
+        let failed = done.err.find("exit status 7").unwrap();
+        assert!(told < failed, "{done:?}");
+    }
+    let done = call(["tools", "--mcp", &yiem_itself("quick")]).with_code(0);
+    assert_eq!(done.err, "");
+}

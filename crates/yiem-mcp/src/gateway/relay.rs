@@ -599,7 +599,7 @@ fn to_refusal(error: McpError) -> JsonRpcError {
         kind if kind_is_lost(kind) => "lost",
         _ => "unreachable",
     };
-    JsonRpcError::new(INTERNAL_ERROR, error.to_string()).with_data(json!({"reason": reason}))
+    JsonRpcError::new(INTERNAL_ERROR, error.in_brief()).with_data(json!({"reason": reason}))
 }
 
 fn kind_is_lost(kind: &McpErrorKind) -> bool {

@@ -68,9 +68,10 @@ pub(super) fn to_tool_error(error: McpError) -> ToolError {
     }
     let text = match error.kind() {
         McpErrorKind::Lost(_) | McpErrorKind::TimedOut { .. } => {
-            format!("{error}. It is unknown whether the call had an effect.")
+            let words = error.in_brief();
+            format!("{words}. It is unknown whether the call had an effect.")
         }
-        _ => error.to_string(),
+        _ => error.in_brief(),
     };
     ToolError::of_kind(kind, text)
         .with_details(details)

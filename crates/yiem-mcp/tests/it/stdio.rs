@@ -63,11 +63,25 @@ async fn a_command_that_does_not_exist_is_named_with_the_path() {
         SystemEnv::shared(),
     )
     .unwrap();
-    let told = client.tools().await.unwrap_err().to_string();
+    let error = client.tools().await.unwrap_err();
+    let told = error.to_string();
     assert!(
         told.contains("`no-such-command-at-all`") && told.contains("PATH is /"),
         "{told}"
     );
+    // A model has no use for the list of folders.
+    let brief = error.in_brief();
+    assert!(
+        brief.contains("`no-such-command-at-all`") && !brief.contains("PATH"),
+        "{brief}"
+    );
+    let source = yiem_mcp::McpToolSource::of_client(client);
+    let loading = yiem_core::CancelToken::new();
+    let failed = yiem_core::ToolSource::load(&source, &loading).await;
+    let failed = failed.unwrap_err();
+    assert_eq!(failed.message, brief);
+    let cause = failed.cause.unwrap().to_string();
+    assert!(cause.contains("PATH is /"), "{cause}");
 }
 
 #[tokio::test]

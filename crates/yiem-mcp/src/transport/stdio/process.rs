@@ -200,24 +200,25 @@ fn spawn(config: &StdioConfig, leader: Option<Pid>) -> Result<Child, McpError> {
         command.current_dir(directory);
     }
     command.spawn().map_err(|error| {
-        let text = if error.kind() == io::ErrorKind::NotFound {
-            let set = config
-                .env
-                .iter()
-                .rev()
-                .find(|(key, _)| key == "PATH")
-                .map(|(_, value)| value.clone());
-            let path = set
-                .or_else(|| std::env::var("PATH").ok())
-                .unwrap_or_default();
-            format!(
-                "cannot start `{}`: no such command (PATH is {path})",
-                config.command
-            )
-        } else {
-            format!("cannot start `{}`: {error}", config.command)
-        };
-        McpError::unreachable(text).with_source(error)
+        if error.kind() != io::ErrorKind::NotFound {
+            let text = format!("cannot start `{}`: {error}", config.command);
+            return McpError::unreachable(text).with_source(error);
+        }
+        let set = config
+            .env
+            .iter()
+            .rev()
+            .find(|(key, _)| key == "PATH")
+            .map(|(_, value)| value.clone());
+        let path = set
+            .or_else(|| std::env::var("PATH").ok())
+            .unwrap_or_default();
+        McpError::unreachable(format!(
+            "cannot start `{}`: no such command",
+            config.command
+        ))
+        .with_aside(format!("PATH is {path}"))
+        .with_source(error)
     })
 }
 
