@@ -15,7 +15,8 @@ const DEPTH: usize = 128;
 ///
 /// A text that stops in a string gives the string so far, one that stops in a key, a number's
 /// sign or a word leaves that out. Nothing at all is an empty object; what cannot become a JSON
-/// object is `None`. Linear in the text.
+/// object is `None`. Linear in the text: who asks again for every piece of a long text does the
+/// square of that work, and asks better once for each picture that is drawn.
 ///
 /// ```
 /// use yiem_core::growing_arguments;

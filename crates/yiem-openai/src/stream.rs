@@ -681,6 +681,25 @@ impl ReplyState {
                 break;
             }
         }
+        if self.whole && choices.len() > 1 {
+            self.calls_apart(choices);
+        }
+    }
+
+    /// A reply that ended with calls and has none goes on in another choice, where none has an
+    /// index: so some gateways part the text of a model from its calls.
+    fn calls_apart(&mut self, choices: &[Choice<'_>]) {
+        let ended = self.finish.as_deref().map(finish::meaning);
+        let apart = self.calls.is_empty()
+            && ended == Some(Meaning::Calls)
+            && choices.iter().all(|choice| choice.index.index().is_none());
+        let messages = choices.iter().filter_map(|c| c.rare()?.message.0.as_ref());
+        if let Some(message) = messages
+            .filter(|_| apart)
+            .find(|message| !message.calls().is_empty())
+        {
+            self.said(message);
+        }
     }
 
     /// A lower alternative came late: what was told of the one before is void.

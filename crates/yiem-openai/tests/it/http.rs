@@ -275,6 +275,52 @@ async fn a_server_that_is_not_there_is_a_connection_error_that_says_what_to_do()
     assert_eq!(error.kind, ModelErrorKind::Connection);
 }
 
+/// A listener that accepts nothing and whose queue is full: the system lets no one in any more.
+/// The connections that fill it come along.
+fn full_house() -> (tokio::net::TcpListener, Vec<std::net::TcpStream>) {
+    let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+    socket
+        .bind("127.0.0.1:0".parse().expect("an address"))
+        .expect("a port");
+    let listener = socket.listen(1).expect("a listener");
+    let address = listener.local_addr().expect("an address");
+    let mut inside = Vec::new();
+    let mut refused = 0;
+    // One may be late on a busy machine; three in a row are not.
+    while refused < 3 {
+        match std::net::TcpStream::connect_timeout(&address, Duration::from_millis(100)) {
+            Ok(stream) => {
+                inside.push(stream);
+                refused = 0;
+            }
+            Err(_) => refused += 1,
+        }
+    }
+    (listener, inside)
+}
+
+#[tokio::test]
+async fn a_server_that_lets_no_one_in_is_a_timeout_of_the_connection() {
+    let (listener, _inside) = full_house();
+    let address = format!("http://{}/v1", listener.local_addr().expect("an address"));
+    let model = OpenAiModel::builder()
+        .base_url(&address)
+        .timeouts(Timeouts {
+            connect: Duration::from_millis(50),
+            ..Timeouts::default()
+        })
+        .no_proxy()
+        .build()
+        .expect("a model");
+    let error = ask(&model).await.expect_err("no connection");
+    assert_eq!(error.kind, ModelErrorKind::Timeout);
+    assert!(error.is_retryable());
+    assert!(
+        error.message.contains(&address) && error.message.contains("connection in time"),
+        "{error}"
+    );
+}
+
 fn short() -> Timeouts {
     Timeouts {
         first_event: Duration::from_millis(150),
