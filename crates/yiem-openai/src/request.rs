@@ -306,3 +306,6 @@ fn parameters(schema: &Value) -> Value {
     }
     Value::Object(schema)
 }
+
+#[cfg(test)]
+mod tests;
