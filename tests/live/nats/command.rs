@@ -199,7 +199,7 @@ async fn three_commands_of_a_group_share_three_hundred_calls_and_one_that_is_kil
     let doomed = members.pop().expect("three");
     let behind = children(doomed.id());
     let own: Vec<String> = behind.iter().map(u32::to_string).collect();
-    let calls = (0..60).map(|_| client.call("wait", json!({"ms": 2_000}), within(6)));
+    let calls = (0..60).map(|_| client.call("wait", json!({"ms": 2_000}), within(20)));
     let kill = async {
         tokio::time::sleep(Duration::from_millis(700)).await;
         // With -9.
@@ -208,7 +208,7 @@ async fn three_commands_of_a_group_share_three_hundred_calls_and_one_that_is_kil
     let began = tokio::time::Instant::now();
     let (outcomes, ()) = tokio::join!(futures_util::future::join_all(calls), kill);
     assert!(
-        began.elapsed() < Duration::from_secs(12),
+        began.elapsed() < Duration::from_secs(40),
         "all end by their deadline"
     );
     let (mut answered, mut lost) = (0, 0);
