@@ -3,7 +3,7 @@
 //! Knows: every command, flag and variable, and what stands in the help.
 //! Does not know: what they do.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -91,7 +91,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_enum, value_name = "CODEC", requires = "nats")]
     pub(crate) codec: Option<Codec>,
     /// Serve over HTTP on this address (HOST:PORT; port 0 takes a free one)
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = address)]
     pub(crate) http: Option<SocketAddr>,
     /// Serve on standard input and output
     #[arg(long)]
@@ -202,7 +202,13 @@ pub(crate) struct Shared {
     #[arg(long, value_name = "FILE", global = true)]
     pub(crate) session: Option<PathBuf>,
     /// The most model replies per run; 0 is no limit [default: 50]
-    #[arg(long, value_name = "N", global = true)]
+    #[arg(
+        long,
+        value_name = "N",
+        global = true,
+        allow_negative_numbers = true,
+        value_parser = count
+    )]
     pub(crate) max_turns: Option<u32>,
     /// Run the calls of one reply one after another
     #[arg(long, global = true)]
@@ -226,6 +232,21 @@ pub(crate) enum DiscoveryChoice {
     Eager,
     /// All, up to 16 tools; else `listTools`
     Auto,
+}
+
+/// A number of 0 and above.
+fn count(text: &str) -> Result<u32, String> {
+    text.trim()
+        .parse()
+        .map_err(|_| format!("write a whole number from 0 to {}", u32::MAX))
+}
+
+/// An address to listen on; a name such as `localhost` is looked up.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.to_socket_addrs()
+        .ok()
+        .and_then(|mut addresses| addresses.next())
+        .ok_or_else(|| "write HOST:PORT, such as 127.0.0.1:8080 or localhost:8080".to_owned())
 }
 
 #[cfg(test)]
@@ -272,6 +293,30 @@ mod tests {
             "yiem serve --nats nats://x",
         ] {
             assert!(read(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn an_address_to_listen_on_may_be_a_name() {
+        for (given, port) in [("127.0.0.1:8080", 8080), ("localhost:0", 0), ("[::1]:9", 9)] {
+            let cli = Cli::try_parse_from(["yiem", "serve", "--http", given]).unwrap();
+            let Command::Serve(serve) = cli.command else {
+                panic!("not serve");
+            };
+            let address = serve.http.unwrap();
+            assert!(address.ip().is_loopback() && address.port() == port);
+        }
+        for given in ["8080", ":8080", "localhost", "127.0.0.1:99999"] {
+            let error = Cli::try_parse_from(["yiem", "serve", "--http", given]).unwrap_err();
+            assert!(error.to_string().contains("HOST:PORT"), "{given}: {error}");
+        }
+        for given in ["-1", "many", "1.5", "99999999999"] {
+            let line = ["yiem", "run", "hi", "--max-turns", given];
+            let error = Cli::try_parse_from(line).unwrap_err();
+            assert!(
+                error.to_string().contains("whole number"),
+                "{given}: {error}"
+            );
         }
     }
 

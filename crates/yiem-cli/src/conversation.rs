@@ -52,10 +52,8 @@ impl Conversation {
             builder = builder.source(source);
         }
         if let Some(path) = &shared.session {
-            let (journal, session) =
-                FileJournal::open(path, &*SystemEnv::shared()).map_err(|error| {
-                    Failure::usage(format!("--session {}: {error}", path.display()))
-                })?;
+            let (journal, session) = FileJournal::open(path, &*SystemEnv::shared())
+                .map_err(|error| Failure::usage(format!("--session: {error}")))?;
             builder = builder.journal(journal).resume(session);
         }
         if let Some(system) = system_prompt(shared)? {

@@ -39,7 +39,7 @@ pub(crate) fn servers(shared: &Shared) -> Result<Vec<McpServer>, Failure> {
             Failure::usage(format!("--mcp-config: {name} could not be read: {error}"))
         })?;
         let config = McpConfig::from_json(&text)
-            .map_err(|error| Failure::usage(format!("--mcp-config {name}: {error}")))?;
+            .map_err(|error| Failure::usage(format!("--mcp-config {name}: {}", error.kind())))?;
         for (_, problem) in &config.problems {
             warn(&format!("--mcp-config {name}: {problem}"));
         }

@@ -99,9 +99,14 @@ impl fmt::Display for Error {
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)?;
-        for cause in self.chain().skip(1) {
-            write!(f, "\n  caused by: {cause}")?;
+        let mut said = self.0.to_string();
+        f.write_str(&said)?;
+        for cause in self.chain().skip(1).map(ToString::to_string) {
+            // A cause that its effect has told already is not told again.
+            if !said.contains(&cause) {
+                write!(f, "\n  caused by: {cause}")?;
+                said = cause;
+            }
         }
         Ok(())
     }

@@ -35,6 +35,19 @@ impl CaseError {
     }
 }
 
+/// A JSON object, which a case is.
+fn object<'j, T: Deserialize<'j>>(json: &'j str) -> Result<T, CaseError> {
+    match json.trim_start().chars().next() {
+        Some('{') => serde_json::from_str(json).map_err(CaseError::new),
+        None => Err(CaseError(
+            "there is nothing; a case is a JSON object with direction and input".to_owned(),
+        )),
+        Some(_) => Err(CaseError(
+            "it is no JSON object; a case has at least direction and input".to_owned(),
+        )),
+    }
+}
+
 #[derive(Debug, Deserialize)]
 struct ReplyCase {
     #[serde(default)]
@@ -66,7 +79,7 @@ impl Reply {
     /// # Errors
     /// It is no JSON of that form.
     pub fn from_case(json: &str) -> Result<Self, CaseError> {
-        let case: ReplyCase = serde_json::from_str(json).map_err(CaseError::new)?;
+        let case: ReplyCase = object(json)?;
         let asked = match case.direction.as_str() {
             "stream" => Asked::Stream,
             "response" => Asked::Whole,
@@ -343,7 +356,7 @@ struct RequestInput {
 /// # Errors
 /// The case cannot be read.
 pub fn encode(json: &str) -> Result<String, CaseError> {
-    let case: RequestCase = serde_json::from_str(json).map_err(CaseError::new)?;
+    let case: RequestCase = object(json)?;
     let settings = case.input.settings.unwrap_or_default();
     let mut info = ModelInfo::new(text_of(settings.get("model")));
     info.input.push(yiem_core::Modality::Audio);

@@ -3,7 +3,7 @@
 use std::fs;
 use std::net::TcpListener;
 
-use crate::command::{call, finish, yiem};
+use crate::command::{call, call_with_input, finish, yiem};
 
 /// A server in shell that lists one good tool and two that cannot be offered.
 const LAME: &str = r#"
@@ -144,4 +144,17 @@ fn a_call_that_needs_approval_is_told_in_a_run_and_not_made() {
         1,
         "{done:#?}"
     );
+}
+
+#[test]
+fn a_case_that_is_none_says_what_a_case_is() {
+    for input in ["", " \n", "[]", "nonsense", "42"] {
+        for direction in ["decode", "encode"] {
+            let done = call_with_input(["wire", direction], input).with_code(2);
+            assert!(
+                done.only_line().contains("direction and input"),
+                "{input:?}: {done:#?}"
+            );
+        }
+    }
 }

@@ -24,3 +24,14 @@ fn debug_prints_every_cause() {
         "starting\n  caused by: reading the port\n  caused by: invalid digit found in string"
     );
 }
+
+#[test]
+fn a_cause_that_was_told_already_is_not_told_again() {
+    let error = Error::msg("refused")
+        .context("connecting was refused")
+        .context("starting");
+    assert_eq!(
+        format!("{error:?}"),
+        "starting\n  caused by: connecting was refused"
+    );
+}
