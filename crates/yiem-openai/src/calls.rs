@@ -238,9 +238,13 @@ impl Calls {
             call.again_at = piece.index;
         }
         // Rule: a name equal to the one held is a repeat; a differing piece is appended only
-        // while no arguments have come, or to none.
+        // while no arguments have come, or to none. One that begins with all that is held is the
+        // whole so far, as with arguments.
         let growing = call.name.is_empty() || call.arguments.is_empty();
         if !piece.name.is_empty() && call.name != piece.name && growing {
+            if piece.name.starts_with(&*call.name) {
+                call.name.clear();
+            }
             call.name.push_str(piece.name);
         }
         if !piece.arguments.is_empty() {

@@ -406,19 +406,18 @@ impl Said {
         }
     }
 
-    /// What the codes say; a certain one before one that is only general.
+    /// What the codes say; a certain one before one that is only general, and else the one that
+    /// stands first in the table.
     fn coded(&self) -> Option<&'static Code> {
+        let is = |known: &Code, code: &str| match known.whole {
+            true => code == known.text,
+            false => code.contains(known.text),
+        };
         let found = |certain: bool| {
-            self.codes.iter().find_map(|code| {
-                CODES.iter().find(|known| {
-                    known.certain == certain
-                        && if known.whole {
-                            *code == known.text
-                        } else {
-                            code.contains(known.text)
-                        }
-                })
-            })
+            CODES
+                .iter()
+                .filter(|known| known.certain == certain)
+                .find(|known| self.codes.iter().any(|code| is(known, code)))
         };
         found(true).or_else(|| found(false))
     }

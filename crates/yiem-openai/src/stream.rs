@@ -553,8 +553,11 @@ impl ReplyState {
             if let Some(word) = rare.done_reason.get() {
                 self.ended_with(word);
             }
-            if rare.done.is_some_and(|done| done.get() == "true") {
-                self.done_marker = !self.whole;
+            match rare.done.map(RawValue::get) {
+                Some("true") => self.done_marker = !self.whole,
+                // More was to come.
+                Some("false") => self.whole = false,
+                _ => {}
             }
         }
         let failure = classify::of_body(body, text);

@@ -173,7 +173,7 @@ impl ReplyState {
         if let Some(line) = self.stray.as_deref().filter(|_| self.events == 0) {
             return classify::unreadable(line.as_bytes(), "is neither JSON nor a stream of events");
         }
-        if self.asked == Asked::Whole && self.events == 0 {
+        if self.asked == Asked::Whole && self.events == 0 && !self.answered {
             return ModelError::new(ModelErrorKind::Malformed, "the reply is empty");
         }
         let what = if self.answered {
