@@ -12,6 +12,7 @@ use yiem_test::server::{Act, FakeMcpServer};
 use yiem_test::{ManualEnv, Reply, ScriptedModel};
 
 mod http;
+mod more;
 
 const FINE: &str = r#"{"id":$id,"result":{"content":[{"type":"text","text":"fine"}]}}"#;
 /// The time for silence, where silence is what comes.

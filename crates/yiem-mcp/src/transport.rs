@@ -250,6 +250,15 @@ impl Exchange {
         self.take_all(jsonrpc::read(bytes))
     }
 
+    /// Whether an answer is this request's by its id, or has none that says otherwise.
+    #[cfg(feature = "http")]
+    pub(crate) fn is_answered_by(&self, answer: &Answer) -> bool {
+        answer
+            .id
+            .as_ref()
+            .is_none_or(|id| *id == self.id || id.other_spelling().as_ref() == Some(&self.id))
+    }
+
     /// As [`Exchange::take`], for messages that are read already.
     pub fn take_all(&self, messages: Vec<Incoming>) -> Option<Answer> {
         let mut found: Option<Answer> = None;

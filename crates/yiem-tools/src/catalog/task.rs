@@ -46,8 +46,20 @@ async fn follow(shared: Weak<Shared>, i: usize, env: Arc<dyn Env>) {
         }
     }
     let mut wait = FIRST_WAIT;
-    let mut seen = None;
+    let mut pause = FIRST_WAIT;
+    let mut loaded_at: Option<Duration> = None;
     loop {
+        // One that changes as often as it is asked is not asked in a loop: before each turn its list is
+        // looked at in any case.
+        if let Some(before) = loaded_at {
+            let left = (before + pause).saturating_sub(env.elapsed());
+            if left.is_zero() {
+                pause = FIRST_WAIT;
+            } else {
+                env.sleep(left).await;
+                pause = (pause * 2).min(LONGEST_WAIT);
+            }
+        }
         let Some(now) = shared.upgrade() else {
             return;
         };
@@ -62,14 +74,11 @@ async fn follow(shared: Weak<Shared>, i: usize, env: Arc<dyn Env>) {
         match outcome {
             Ok(()) => {
                 wait = FIRST_WAIT;
-                if seen == Some(generation) {
-                    // It says that it changed and gives the same list: not in a loop.
-                    env.sleep(FIRST_WAIT).await;
-                }
-                seen = Some(generation);
+                loaded_at = Some(env.elapsed());
                 changed.await;
             }
             Err(error) if error.retryable => {
+                loaded_at = None;
                 select(changed, env.sleep(wait)).await;
                 wait = (wait * 2).min(LONGEST_WAIT);
             }

@@ -480,3 +480,49 @@ fn what_cannot_be_built_says_so() {
             .is_err()
     );
 }
+
+/// A source whose list changes whenever it is read.
+struct Restless(Arc<std::sync::atomic::AtomicU64>);
+
+#[yiem_core::async_trait]
+impl yiem_core::ToolSource for Restless {
+    fn name(&self) -> &str {
+        "restless"
+    }
+    fn generation(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+    async fn load(
+        &self,
+        _: &CancelToken,
+    ) -> Result<yiem_core::LoadedTools, yiem_core::SourceError> {
+        Ok(yiem_core::LoadedTools {
+            generation: self.0.fetch_add(1, Ordering::SeqCst),
+            ..yiem_core::LoadedTools::default()
+        })
+    }
+    async fn changed(&self, seen: u64) {
+        if self.generation() == seen {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_that_changes_whenever_it_is_read_is_not_read_in_a_loop() {
+    let loads = Arc::new(std::sync::atomic::AtomicU64::new(0));
+    let catalog = ToolCatalog::builder()
+        .source(Restless(Arc::clone(&loads)))
+        .discovery(Discovery::Eager)
+        .build()
+        .unwrap();
+    let _tasks = in_background(&catalog);
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    let in_the_background = loads.load(Ordering::SeqCst);
+    assert!((2..20).contains(&in_the_background), "{in_the_background}");
+    // Each turn looks once.
+    for turn in 1..=5 {
+        catalog.refresh(&CancelToken::new()).await;
+        assert_eq!(loads.load(Ordering::SeqCst), in_the_background + turn);
+    }
+}

@@ -43,6 +43,19 @@ pub(super) async fn read_answer(
 ) -> Result<Option<Answer>, McpError> {
     let mut reader = reader(cap);
     let mut found: Option<Answer> = None;
+    // Answers under another id than ours: the last resort, once the stream has ended.
+    let mut stranger: Option<Answer> = None;
+    let mut take = |reading: &mut Reading, name: Option<&str>, data: &str| {
+        reading.events += 1;
+        if found.is_some() {
+            return true;
+        }
+        match take_event(exchange, name, data) {
+            Some(answer) if exchange.is_answered_by(&answer) => found = Some(answer),
+            other => stranger = stranger.take().or(other),
+        }
+        found.is_some()
+    };
     loop {
         let piece = match response.chunk().await {
             Ok(Some(piece)) => piece,
@@ -55,26 +68,22 @@ pub(super) async fn read_answer(
                 return Err(McpError::lost("the answer broke off").with_source(error.without_url()));
             }
         };
+        let mut done = false;
         let fed = reader.feed(&piece, |event| {
-            reading.events += 1;
-            if found.is_none() {
-                found = take_event(exchange, event.name, event.data);
-            }
+            done = take(reading, event.name, event.data);
         });
         note_place(&reader, reading);
-        if found.is_some() {
+        if done {
             return Ok(found);
         }
         fed.map_err(|error| too_large(error, cap))?;
     }
     let ended = reader.finish(|event| {
-        reading.events += 1;
-        if found.is_none() {
-            found = take_event(exchange, event.name, event.data);
-        }
+        take(reading, event.name, event.data);
     });
     ended.map_err(|error| too_large(error, cap))?;
     note_place(&reader, reading);
+    let mut found = found.or(stranger);
     if found.is_none() && matches!(reader.kind(), BodyKind::Json | BodyKind::Markup) {
         found = if reader.kind() == BodyKind::Json {
             exchange.take(reader.body())

@@ -14,6 +14,8 @@ use tokio::sync::oneshot;
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 /// How long to wait before a stream is opened again, unless the server says.
 const RETRY: Duration = Duration::from_secs(1);
+/// The shortest such wait: a server that says 0 is not asked again and again without a break.
+const RETRY_FLOOR: Duration = Duration::from_millis(100);
 /// The longest such wait.
 const RETRY_CAP: Duration = Duration::from_secs(30);
 /// How many times an answer is read on without a new event.
@@ -70,9 +72,7 @@ impl HttpShared {
     ) -> Result<Answer, McpError> {
         let mut idle = 0;
         while idle < READ_ON {
-            self.env
-                .sleep(reading.retry.unwrap_or(RETRY).min(RETRY_CAP))
-                .await;
+            self.env.sleep(pause(reading.retry)).await;
             let before = reading.last_id.clone();
             match self.get_stream(before.as_deref()).await {
                 Ok(response) => {
@@ -107,6 +107,11 @@ impl HttpShared {
     }
 }
 
+/// How long to wait before a stream is opened again.
+fn pause(said: Option<Duration>) -> Duration {
+    said.unwrap_or(RETRY).clamp(RETRY_FLOOR, RETRY_CAP)
+}
+
 /// Listens to what a legacy server says by itself, for as long as the connection lasts. A server that has
 /// no such stream says so, and that is that.
 /// `ready` is told once the stream is there, and dropped where there is none.
@@ -125,10 +130,7 @@ pub(super) async fn listen(shared: Arc<HttpShared>, ready: oneshot::Sender<()>) 
                     let _ = ready.send(());
                 }
                 let retry = pass_on(response, &shared, &inbox, &mut last_id).await;
-                shared
-                    .env
-                    .sleep(retry.unwrap_or(RETRY).min(RETRY_CAP))
-                    .await;
+                shared.env.sleep(pause(retry)).await;
             }
             Err(error)
                 if matches!(
