@@ -64,6 +64,8 @@ pub(crate) struct Inner {
     timeouts: Timeouts,
     limits: ReadLimits,
     stream: bool,
+    /// The keys that `headers` and `url` hold.
+    secrets: Arc<[String]>,
     env: Arc<dyn Env>,
 }
 
@@ -136,10 +138,7 @@ impl Inner {
         if !response.status().is_success() {
             // Boxed: it is rare, and every request would have room for it.
             let error = Box::pin(self.refused(response, &mut alarm)).await;
-            return Err(match &asked.secret {
-                Some(secret) => secret.hide(error),
-                None => error,
-            });
+            return Err(asked.secrets.hide(error));
         }
         let response: http::Response<reqwest::Body> = response.into();
         Ok(Reading::new(
@@ -148,7 +147,7 @@ impl Inner {
             self.timeouts,
             begun,
             alarm,
-            asked.secret,
+            asked.secrets,
         ))
     }
 
@@ -167,10 +166,10 @@ impl Inner {
         if let Some(key) = key {
             headers.insert(AUTHORIZATION, key);
         }
-        let secret = headers
-            .get(AUTHORIZATION)
-            .and_then(|header| header.to_str().ok())
-            .map(Secret::of);
+        let secrets = Secrets {
+            key: headers.get(AUTHORIZATION).cloned(),
+            fixed: Arc::clone(&self.secrets),
+        };
         for (name, value) in request.trace.iter() {
             if let (Ok(name), Ok(value)) = (
                 HeaderName::try_from(name.as_str()),
@@ -191,7 +190,7 @@ impl Inner {
                 defaults: Arc::clone(&self.defaults),
                 limits: self.limits,
             },
-            secret,
+            secrets,
         };
         (post, question)
     }
@@ -258,28 +257,66 @@ impl Inner {
 struct Question {
     kind: Asked,
     options: ReadOptions,
-    secret: Option<Secret>,
+    secrets: Secrets,
 }
 
-/// A key that was sent: a server may quote it in what it says.
-struct Secret(String);
+/// Keys that were sent: a server may quote them in what it says.
+struct Secrets {
+    /// The value of the `Authorization` header.
+    key: Option<HeaderValue>,
+    /// What the settings hold besides.
+    fixed: Arc<[String]>,
+}
 
-impl Secret {
-    fn of(header: &str) -> Self {
-        // Without the scheme, which is no secret: `Bearer …`, `Basic …`.
-        let secret = header.split_once(' ').map_or(header, |(_, secret)| secret);
-        Self(secret.trim().to_owned())
+impl Secrets {
+    /// What headers and parameters that hold keys have in their names.
+    const NAMES: [&str; 7] = [
+        "key",
+        "token",
+        "secret",
+        "auth",
+        "password",
+        "cookie",
+        "signature",
+    ];
+
+    /// A value that is shorter could stand anywhere.
+    const SHORTEST: usize = 8;
+
+    /// The keys among the headers and the parameters of the address that every request has.
+    fn fixed(headers: &HeaderMap, url: &reqwest::Url) -> Arc<[String]> {
+        let of_headers = headers
+            .iter()
+            .filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())));
+        let of_address = url
+            .query_pairs()
+            .map(|(name, value)| (name.to_lowercase(), value.into_owned()));
+        of_headers
+            .chain(of_address)
+            .filter(|(name, _)| Self::NAMES.iter().any(|part| name.contains(part)))
+            .map(|(_, value)| without_scheme(&value).to_owned())
+            .filter(|value| value.len() >= Self::SHORTEST)
+            .collect()
     }
 
-    /// The same error without the key.
+    /// The same error without the keys.
     fn hide(&self, mut error: ModelError) -> ModelError {
-        let hide = |text: &str| text.replace(&self.0, "***");
-        if !self.0.is_empty() {
-            error.message = hide(&error.message);
-            error.body = error.body.as_deref().map(hide);
+        let key = self.key.as_ref().and_then(|header| header.to_str().ok());
+        let key = key.map(without_scheme).filter(|key| !key.is_empty());
+        for secret in key.into_iter().chain(self.fixed.iter().map(String::as_str)) {
+            error.message = error.message.replace(secret, "***");
+            if let Some(body) = &mut error.body {
+                *body = body.replace(secret, "***");
+            }
         }
         error
     }
+}
+
+/// A header's value without the scheme, which is no secret: `Bearer …`, `Basic …`.
+fn without_scheme(header: &str) -> &str {
+    let value = header.split_once(' ').map_or(header, |(_, secret)| secret);
+    value.trim()
 }
 
 fn timed_out(what: &str, after: Duration) -> ModelError {

@@ -14,7 +14,7 @@ use yiem_core::{
     BoxError, BoxFuture, Env, ModelError, ModelErrorKind, ModelInfo, ReplyInfo, SystemEnv,
 };
 
-use super::{Inner, OPENAI_BASE_URL, OpenAiModel};
+use super::{Inner, OPENAI_BASE_URL, OpenAiModel, Secrets};
 use crate::compat::{Compat, Preset};
 use crate::request::RequestEncoder;
 use crate::stream::ReadLimits;
@@ -383,6 +383,7 @@ impl OpenAiConfig {
                     ..ReplyInfo::default()
                 }),
                 info,
+                secrets: Secrets::fixed(&headers, &url),
                 http,
                 url,
                 key,

@@ -14,7 +14,7 @@ use http_body::Body as _;
 use pin_project_lite::pin_project;
 use yiem_core::{BoxFuture, ChatEvent, Env, ModelError, ModelErrorKind};
 
-use super::{Secret, Timeouts};
+use super::{Secrets, Timeouts};
 use crate::stream::ChunkDecoder;
 
 /// How long the end of a body is waited for after the reply in it was whole. With it the
@@ -131,8 +131,8 @@ pub(super) struct Reading {
     /// The reply is whole; only the end of the body is waited for.
     tail: bool,
     ended: bool,
-    /// The key that was sent, which no error may show.
-    secret: Option<Secret>,
+    /// The keys that were sent, which no error may show.
+    secrets: Secrets,
 }
 
 impl Reading {
@@ -142,7 +142,7 @@ impl Reading {
         timeouts: Timeouts,
         since: Duration,
         alarm: Alarm,
-        secret: Option<Secret>,
+        secrets: Secrets,
     ) -> Self {
         Self {
             body,
@@ -153,17 +153,14 @@ impl Reading {
             events: 0,
             tail: false,
             ended: false,
-            secret,
+            secrets,
         }
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<ChatEvent, ModelError>>> {
         loop {
             if let Some(item) = self.decoder.next() {
-                return Poll::Ready(Some(match (item, &self.secret) {
-                    (Err(error), Some(secret)) => Err(secret.hide(error)),
-                    (item, _) => item,
-                }));
+                return Poll::Ready(Some(item.map_err(|error| self.secrets.hide(error))));
             }
             if self.ended {
                 return Poll::Ready(None);

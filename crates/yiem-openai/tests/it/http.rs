@@ -430,8 +430,13 @@ async fn an_unreadable_setting_is_an_error_of_build() {
 /// Everything that could be printed of a model and of its failures.
 #[tokio::test]
 async fn no_output_shows_a_key() {
-    let secret_url =
-        |server: &Server| format!("http://user:{CANARY}@{}/v1?k={CANARY}", server.address);
+    // As servers quote them.
+    const OTHER: &str = "canary-of-a-header";
+    const THIRD: &str = "canary-of-the-address";
+    let secret_url = |server: &Server| {
+        let address = server.address;
+        format!("http://user:{CANARY}@{address}/v1?k={CANARY}&api_key={THIRD}")
+    };
     let mut shown = String::new();
     for answer in [
         Answer::Whole(Reply::error(
@@ -439,6 +444,13 @@ async fn no_output_shows_a_key() {
             "{\"error\":{\"message\":\"Incorrect API key provided.\"}}",
         )),
         Answer::Whole(Reply::error(500, "oops")),
+        Answer::Whole(Reply::error(
+            400,
+            &format!("{{\"error\":\"no model for {OTHER} at ?api_key={THIRD}\"}}"),
+        )),
+        Answer::Whole(Reply::ok(&[&format!(
+            "data: {{\"error\":{{\"message\":\"x-api-key {OTHER} is unknown, {CANARY} too\"}}}}\n\n"
+        )])),
         Answer::Broken(Reply::ok(&[HELLO])),
         Answer::Closed,
         Answer::Silence,
@@ -451,7 +463,7 @@ async fn no_output_shows_a_key() {
         let config = OpenAiModel::builder()
             .base_url(secret_url(&server))
             .api_key(CANARY)
-            .header("x-api-key", CANARY)
+            .header("x-api-key", OTHER)
             .timeouts(timeouts)
             .no_proxy();
         shown.push_str(&format!("{config:?}"));
