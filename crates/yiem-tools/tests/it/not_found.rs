@@ -21,7 +21,7 @@ async fn known(finder: Finder, tools: &[&str]) -> ToolCatalog {
         .shared_source(FakeSource::new("server", tools))
         .finder(finder)
         .build()
-        .unwrap();
+        .expect("a catalog");
     catalog.load_all(&CancelToken::new()).await;
     catalog
 }
