@@ -13,6 +13,7 @@ mod mcp_oauth;
 mod mcp_odd;
 mod mcp_questions;
 mod mcp_rmcp;
+mod mcp_sources;
 mod mcp_transports;
 mod mcp_trust;
 mod tool_source;
