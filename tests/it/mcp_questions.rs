@@ -6,16 +6,16 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
-use yiem::{CancelToken, SystemEnv, async_trait};
+use yiem::{CancelToken, Env, SystemEnv, async_trait};
 use yiem_mcp::{
     CallOptions, DialectChoice, Elicit, Elicitation, ElicitationAnswer, Gateway, GatewayHttpConfig,
-    McpClient, McpErrorKind, McpServer,
+    McpClient, McpError, McpErrorKind, McpServer,
 };
 use yiem_test::ManualEnv;
 use yiem_test::server::{Act, FakeMcpServer};
 
 async fn within<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(60), work)
+    tokio::time::timeout(Duration::from_secs(100), work)
         .await
         .expect("nothing waits for ever")
 }
@@ -48,10 +48,34 @@ impl Elicit for Silent {
 }
 
 fn with_person(server: McpServer) -> (McpClient, mpsc::UnboundedReceiver<Seen>) {
+    with_person_in(server, SystemEnv::shared())
+}
+
+fn with_person_in(
+    server: McpServer,
+    env: Arc<dyn Env>,
+) -> (McpClient, mpsc::UnboundedReceiver<Seen>) {
     let (send, seen) = mpsc::unbounded_channel();
     let server = server.name("odd").elicit(Arc::new(Silent(send)));
-    let client = McpClient::new(server, SystemEnv::shared()).unwrap();
-    (client, seen)
+    (McpClient::new(server, env).unwrap(), seen)
+}
+
+/// Makes a call that may take this long, which has passed as soon as the person is asked.
+async fn capped(
+    client: &McpClient,
+    tool: &str,
+    seen: &mut mpsc::UnboundedReceiver<Seen>,
+    env: &ManualEnv,
+) -> McpError {
+    let cap = Duration::from_millis(300);
+    let options = CallOptions::default().timeout(cap).hard_cap(cap);
+    let clock = async {
+        assert_eq!(within(seen.recv()).await, Some(asked()));
+        env.advance(cap);
+    };
+    let (capped, ()) = tokio::join!(within(client.call(tool, json!({}), options)), clock);
+    assert_eq!(within(seen.recv()).await, Some(left_alone()));
+    capped.unwrap_err()
 }
 
 const ASK: &str = r#"{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"Who?","requestedSchema":{"type":"object","properties":{}}}}"#;
@@ -198,15 +222,11 @@ async fn a_question_ends_before_the_call_that_was_answered_without_it() {
 
 #[tokio::test]
 async fn a_question_ends_with_the_hard_cap_of_its_call_and_with_its_connection() {
-    let (client, mut seen) = with_person(process(&asking()));
-    let short = Duration::from_millis(300);
-    let options = CallOptions::default().timeout(short).hard_cap(short);
-    let capped = within(client.call("ask", json!({}), options)).await;
-    let capped = capped.unwrap_err();
+    let env = ManualEnv::new();
+    let (client, mut seen) = with_person_in(process(&asking()), env.shared());
+    let capped = capped(&client, "ask", &mut seen, &env).await;
     let kind = capped.kind();
     assert!(matches!(kind, McpErrorKind::TimedOut { .. }), "{capped}");
-    assert_eq!(within(seen.recv()).await, Some(asked()));
-    assert_eq!(within(seen.recv()).await, Some(left_alone()));
 
     let call = client.call("ask", json!({}), CallOptions::default());
     let dying = async {
@@ -227,16 +247,12 @@ async fn a_modern_servers_wish_ends_with_the_hard_cap_of_its_call() {
     let script = FakeMcpServer::modern()
         .tool("t")
         .on("tools/call", [Act::raw(wish)]);
-    let (client, mut seen) = with_person(process(&script));
-    let short = Duration::from_millis(300);
-    let options = CallOptions::default().timeout(short).hard_cap(short);
-    let error = within(client.call("t", json!({}), options)).await;
-    let error = error.unwrap_err();
+    let env = ManualEnv::new();
+    let (client, mut seen) = with_person_in(process(&script), env.shared());
+    let error = capped(&client, "t", &mut seen, &env).await;
     let McpErrorKind::TimedOut { hard_cap: true, .. } = error.kind() else {
         panic!("{error}");
     };
-    assert_eq!(within(seen.recv()).await, Some(asked()));
-    assert_eq!(within(seen.recv()).await, Some(left_alone()));
 }
 
 /// A person who answers when told to.
