@@ -54,7 +54,11 @@ fn exported(crate_name: &str) -> BTreeSet<String> {
         let item = item.split(';').next().unwrap_or_default();
         let list = match item.split_once('{') {
             Some((_, list)) => list.trim_end_matches('}'),
-            None => item.rsplit("::").next().unwrap_or_default(),
+            None => match item.rsplit_once("::") {
+                Some((_, name)) => name,
+                // A crate as a whole, for who names its types; the facade has these itself.
+                None => continue,
+            },
         };
         let plain = list
             .split(',')
