@@ -183,7 +183,9 @@ impl Agent {
 
     /// Sends a message and gives the outcome of its run.
     ///
-    /// Nothing happens before it is awaited. Dropping the future aborts the run. The outcome is
+    /// Nothing happens before it is awaited. Dropping the future aborts the run, or keeps it from
+    /// beginning; what was sent to it by [`run`](Self::run) before it began has a run all the same,
+    /// whose outcome [`take_response`](Self::take_response) gives. The prompt's own outcome is
     /// not given to [`take_response`](Self::take_response). After [`abort`](Self::abort) it
     /// waits for the aborted run to wind down, and then begins.
     ///
