@@ -55,12 +55,16 @@ pub enum ToolArguments {
 }
 
 impl ToolCall {
-    /// A call with an object of arguments.
-    pub fn new(id: impl Into<ToolCallId>, name: impl Into<String>, arguments: JsonObject) -> Self {
+    /// A call with its arguments: an object, or a JSON value that is one (`json!({…})`).
+    pub fn new(
+        id: impl Into<ToolCallId>,
+        name: impl Into<String>,
+        arguments: impl Into<ToolArguments>,
+    ) -> Self {
         Self {
             id: id.into(),
             name: name.into(),
-            arguments: ToolArguments::from(arguments),
+            arguments: arguments.into(),
             extra: Extra::NONE,
         }
     }
@@ -97,12 +101,9 @@ impl ToolCall {
                 value: Arc::new(value),
                 raw: raw.map(Into::into),
             },
-            (Some(Value::String(text)), _, None) => ToolArguments::read(text),
+            (Some(other), _, None) => ToolArguments::from(other),
             (None, Some(text), None) => ToolArguments::read(text),
             (None, None, None) => ToolArguments::default(),
-            (Some(other), _, None) => {
-                ToolArguments::unreadable(other.to_string(), "the arguments are not a JSON object")
-            }
         };
         Some(Self {
             id: id.into(),
@@ -177,6 +178,19 @@ impl From<JsonObject> for ToolArguments {
         Self::Object {
             value: Arc::new(value),
             raw: None,
+        }
+    }
+}
+
+impl From<Value> for ToolArguments {
+    /// An object; its text, which is read; `null`, which means `{}`. Any other value is
+    /// [`ToolArguments::Unreadable`].
+    fn from(value: Value) -> Self {
+        match value {
+            Value::Object(object) => object.into(),
+            Value::String(text) => Self::read(text),
+            Value::Null => Self::default(),
+            other => Self::unreadable(other.to_string(), "the arguments are not a JSON object"),
         }
     }
 }

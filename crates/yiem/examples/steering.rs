@@ -30,11 +30,7 @@ async fn reply(request: ChatRequest) -> Result<AssistantMessage, ModelError> {
         .collect();
     let block = if said.len() == 1 {
         let args = json!({ "to": "Rome" });
-        AssistantContent::ToolCall(ToolCall::new(
-            "call_1",
-            "find_train",
-            args.as_object().cloned().unwrap_or_default(),
-        ))
+        AssistantContent::ToolCall(ToolCall::new("call_1", "find_train", args))
     } else {
         AssistantContent::text(format!("I was told: {}", said.join("; ")))
     };

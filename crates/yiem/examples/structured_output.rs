@@ -29,11 +29,7 @@ async fn reply(request: ChatRequest) -> Result<AssistantMessage, ModelError> {
         None => json!({ "city": "Kyoto", "days": "two" }),
         Some(_) => json!({ "city": "Kyoto", "days": 2 }),
     };
-    let call = ToolCall::new(
-        "",
-        "final_answer",
-        args.as_object().cloned().unwrap_or_default(),
-    );
+    let call = ToolCall::new("", "final_answer", args);
     Ok(AssistantMessage::new(
         vec![AssistantContent::ToolCall(call)],
         Timestamp::default(),

@@ -417,3 +417,16 @@ proptest! {
         prop_assert_eq!(back, message);
     }
 }
+
+#[test]
+fn a_calls_arguments_are_made_of_what_is_at_hand() {
+    let of = |value: serde_json::Value| ToolCall::new("c", "t", value).arguments;
+    let object = JsonObject::from_iter([("a".to_owned(), 1.into())]);
+    let call = ToolCall::new("c", "t", object.clone());
+    assert_eq!(of(serde_json::json!({"a": 1})), call.arguments);
+    assert_eq!(of(serde_json::json!("{\"a\": 1}")).object(), Some(&object));
+    assert_eq!(of(serde_json::Value::Null), ToolArguments::default());
+    for odd in [serde_json::json!([1]), serde_json::json!("no"), 7.into()] {
+        assert!(of(odd.clone()).object().is_none(), "{odd}");
+    }
+}

@@ -18,8 +18,8 @@ pub(crate) fn calling(calls: Vec<(&'static str, serde_json::Value)>) -> impl Cha
                 .collect();
             let blocks = if results.is_empty() {
                 let call = |(n, (name, args)): (usize, &(&str, serde_json::Value))| {
-                    let args = args.as_object().cloned().unwrap_or_default();
-                    AssistantContent::ToolCall(ToolCall::new(format!("call_{n}"), *name, args))
+                    let id = format!("call_{n}");
+                    AssistantContent::ToolCall(ToolCall::new(id, *name, args.clone()))
                 };
                 calls.iter().enumerate().map(call).collect()
             } else {

@@ -99,7 +99,7 @@ fn a_message_that_steers_is_answered_with_the_rest() {
     let call = ToolCall::new(
         "call_1",
         "getWeather",
-        serde_json::from_str(r#"{"city":"Tokyo"}"#).unwrap(),
+        serde_json::json!({"city": "Tokyo"}),
     );
     history.push(Message::Assistant(AssistantMessage::new(
         vec![AssistantContent::ToolCall(call)],
