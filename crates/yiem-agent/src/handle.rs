@@ -251,14 +251,19 @@ impl Agent {
     ///
     /// Nobody has to call this: sources connect in the background and hold up no run, unless they are
     /// required. It is for a program that wants to say first what works. It begins the connecting where
-    /// the agent was built outside of a runtime, and each source has its own time limits. May be dropped at
-    /// any time.
+    /// the agent was built outside of a runtime, and each source has its own time limits; `stop` ends it. May
+    /// be dropped at any time.
     pub async fn ready(&self) -> Vec<SourceStatus> {
         self.start_sources();
         let shared = self.shared();
         // What failed of those that are required stands in their status.
-        let _ = shared.catalog.ready(&shared.root).await;
-        shared.catalog.settled().await;
+        let known = async {
+            let _ = shared.catalog.ready(&shared.root).await;
+            shared.catalog.settled().await;
+        };
+        // Of an agent that was stopped nothing more comes to be known.
+        let stopped = std::pin::pin!(shared.root.cancelled());
+        futures_util::future::select(std::pin::pin!(known), stopped).await;
         shared.catalog.sources()
     }
 

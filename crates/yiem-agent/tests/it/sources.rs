@@ -118,6 +118,20 @@ async fn ready_gives_tools_where_they_are_wanted_at_once_and_the_reason_where_th
 }
 
 #[tokio::test]
+async fn a_wait_for_sources_ends_with_the_agent() {
+    let mut hangs = Absent::new("hangs");
+    hangs.gate = Arc::new(tokio::sync::Semaphore::new(0));
+    let agent = Agent::builder(ScriptedModel::new([]))
+        .source(hangs)
+        .build()
+        .unwrap();
+    let waiting = agent.ready();
+    let stopping = agent.stop();
+    let (sources, _) = within(async { tokio::join!(waiting, stopping) }).await;
+    assert!(matches!(sources[0].state, SourceState::Waiting));
+}
+
+#[tokio::test]
 async fn a_source_that_fails_while_the_model_speaks_is_told_in_that_run() {
     for discovery in [Discovery::OnDemand, Discovery::Eager] {
         let mut absent = Absent::new("absent");
