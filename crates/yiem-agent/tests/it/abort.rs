@@ -565,3 +565,44 @@ async fn a_prompt_that_is_aborted_beside_a_run_that_winds_down_has_an_outcome() 
     assert_eq!((three.text(), three.transcript.len()), ("fine", 4));
     assert_eq!(model.calls(), 1);
 }
+
+#[test]
+fn what_calls_told_before_an_abort_is_told_before_what_the_abort_ends() {
+    // The sink holds up the first update until after the abort; the second waits behind it.
+    check_whole(
+        r#"
+set max-parallel 1
+sink toolExecutionUpdate slow 2s time 1
+tool up updates 9 300ms
+tool echo echo
+model: call up {} & call echo {"value":"x"}
+user: hi
+at 700ms: abort
+"#,
+        expect![[r#"
+            agentStart
+            turnStart 1
+              messageEnd user "hi"
+              messageEnd assistant call call_1 up {}, call call_2 echo {"value":"x"} [tool_calls]
+              toolExecutionStart call_1 up {}
+              toolExecutionUpdate call_1 {"step":1}
+              toolExecutionUpdate call_1 {"step":2}
+              toolExecutionUpdate call_1 {"step":3}
+              toolExecutionUpdate call_1 {"step":4}
+              toolExecutionUpdate call_1 {"step":5}
+              toolExecutionUpdate call_1 {"step":6}
+              toolExecutionUpdate call_1 {"step":7}
+              toolCallRejected call_2 aborted "Not executed: the run was aborted before this call began."
+              toolExecutionUpdate call_1 {"step":8}
+              toolExecutionUpdate call_1 {"step":9}
+              toolExecutionEnd call_1 ok "9 steps"
+              messageEnd toolResult call_1 ok "9 steps"
+              messageEnd toolResult call_2 error "Not executed: the run was aborted before this call began."
+            turnEnd 1, 2 results
+            agentEnd aborted
+            outcome aborted ""
+            history u a t t!
+            model asked 1 times
+        "#]],
+    );
+}
