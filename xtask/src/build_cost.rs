@@ -46,7 +46,7 @@ pub(crate) fn measure() -> Outcome {
     let agent = write_agent(&folder)?;
     let crates = tree(&agent)?;
     println!("{} crates (at most {MOST_CRATES})", crates.len());
-    let foreign = direct_foreign(&crates)?;
+    let foreign = direct_foreign(&crates, &nameable(&agent)?)?;
     let mut bare_arguments = vec!["build".to_owned()];
     for name in &foreign {
         bare_arguments.extend(["--package".to_owned(), name.clone()]);
@@ -106,25 +106,40 @@ fn write_agent(folder: &Path) -> Outcome<PathBuf> {
 
 /// The crates of its tree that are compiled for users, ours included, itself excepted.
 fn tree(agent: &Path) -> Outcome<BTreeSet<String>> {
-    let mut command = process::cargo(&[
-        "tree", "--edges", "normal", "--prefix", "none", "--format", "{p}",
-    ]);
-    let text = process::output(command.current_dir(agent))?;
-    let names = text.lines().filter_map(|line| {
-        let mut words = line.split_whitespace();
-        Some(format!(
-            "{}@{}",
-            words.next()?,
-            words.next()?.trim_start_matches('v')
-        ))
-    });
-    Ok(names
-        .filter(|name| !name.starts_with("smallest-agent@"))
-        .collect())
+    let lines = tree_lines(agent, "normal")?;
+    Ok(lines.iter().filter_map(|line| id_of(line)).collect())
 }
 
-/// Those foreign crates of the tree that our own crates in it name in their manifests.
-fn direct_foreign(tree: &BTreeSet<String>) -> Outcome<BTreeSet<String>> {
+/// Those of them that cargo builds by their names. It does not those that only procedural macros
+/// use; they are built all the same, with the macros.
+fn nameable(agent: &Path) -> Outcome<BTreeSet<String>> {
+    let mut lines = tree_lines(agent, "normal,no-proc-macro")?;
+    let all = tree_lines(agent, "normal")?;
+    lines.extend(all.into_iter().filter(|line| line.contains("(proc-macro)")));
+    Ok(lines.iter().filter_map(|line| id_of(line)).collect())
+}
+
+fn tree_lines(agent: &Path, edges: &str) -> Outcome<Vec<String>> {
+    let mut command = process::cargo(&[
+        "tree", "--edges", edges, "--prefix", "none", "--format", "{p}",
+    ]);
+    let text = process::output(command.current_dir(agent))?;
+    Ok(text.lines().map(str::to_owned).collect())
+}
+
+/// `name@version` of a line such as `name v1.0.0 (proc-macro)`; none of the agent itself.
+fn id_of(line: &str) -> Option<String> {
+    let mut words = line.split_whitespace();
+    let (name, version) = (words.next()?, words.next()?);
+    (name != "smallest-agent").then(|| format!("{name}@{}", version.trim_start_matches('v')))
+}
+
+/// Those foreign crates of the tree that our own crates in it name in their manifests, as far as
+/// cargo builds them by their names.
+fn direct_foreign(
+    tree: &BTreeSet<String>,
+    nameable: &BTreeSet<String>,
+) -> Outcome<BTreeSet<String>> {
     let packages = manifest::packages(&manifest::root())?;
     let version_of = |name: &str| {
         tree.iter()
@@ -151,6 +166,7 @@ fn direct_foreign(tree: &BTreeSet<String>) -> Outcome<BTreeSet<String>> {
         }
     }
     found.extend(version_of("tokio").cloned());
+    found.retain(|id| nameable.contains(id));
     Ok(found)
 }
 

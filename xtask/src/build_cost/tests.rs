@@ -15,3 +15,15 @@ fn the_smallest_agent_has_at_most_fifteen_lines() {
         .count();
     assert!(lines <= 15, "{lines}");
 }
+
+#[test]
+fn a_line_of_the_tree_names_a_crate() {
+    let id = |line: &str| id_of(line);
+    assert_eq!(
+        id("async-trait v0.1.92 (proc-macro)").unwrap(),
+        "async-trait@0.1.92"
+    );
+    assert_eq!(id("serde v1.0.229").unwrap(), "serde@1.0.229");
+    assert_eq!(id("smallest-agent v0.0.0 (/somewhere)"), None);
+    assert_eq!(id(""), None);
+}
