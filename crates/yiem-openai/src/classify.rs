@@ -99,9 +99,9 @@ impl HttpFailure<'_> {
     #[must_use]
     pub fn classify(self) -> ModelError {
         let text = String::from_utf8_lossy(self.body);
-        let said = match serde_json::from_str::<Value>(&text) {
-            Ok(value) => Said::of(&value),
-            Err(_) => Said {
+        let said = match json_in(&text) {
+            Some(value) => Said::of(&value),
+            None => Said {
                 message: plain_text(&text),
                 ..Said::default()
             },
@@ -128,6 +128,17 @@ impl HttpFailure<'_> {
         error.body = (!text.trim().is_empty()).then(|| cut(text.trim(), BODY_CHARS));
         error
     }
+}
+
+/// The JSON of a body: all of it, or what stands in its one event, since some servers answer a
+/// request for a stream with a stream whatever the status.
+fn json_in(text: &str) -> Option<Value> {
+    let text = text.trim_start_matches('\u{feff}').trim();
+    serde_json::from_str(text).ok().or_else(|| {
+        text.lines()
+            .filter_map(|line| line.strip_prefix("data:").or(line.strip_prefix("error:")))
+            .find_map(|data| serde_json::from_str(data.trim()).ok())
+    })
 }
 
 /// Whether a body that came with a good status tells of a failure all the same.
