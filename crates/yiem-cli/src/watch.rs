@@ -41,8 +41,7 @@ impl Watch {
                 }
                 MessageDelta::Reasoning { text } => show.reasoning(text),
                 MessageDelta::Restarted if std::mem::take(&mut self.any_text) => {
-                    show.message_ended();
-                    show.tell("the reply begins anew: what stands above does not count");
+                    show.reply_begins_anew();
                     show.model_asked(now);
                 }
                 _ => {}

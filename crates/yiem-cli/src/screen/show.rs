@@ -144,6 +144,15 @@ impl<O: Write, E: Write> Show<O, E> {
         self.end_line();
     }
 
+    /// What came of this reply so far does not count: told where it was shown.
+    pub(crate) fn reply_begins_anew(&mut self) {
+        self.streamed.clear();
+        self.message_ended();
+        if self.config.streams {
+            self.tell("the reply begins anew: what stands above does not count");
+        }
+    }
+
     /// A call begins to run.
     pub(crate) fn call_started(&mut self, id: &str, name: &str, args: &Value, now: Duration) {
         self.waiting = None;

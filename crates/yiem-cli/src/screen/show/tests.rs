@@ -184,3 +184,36 @@ fn durations_are_read_by_people() {
     assert_eq!(duration(ms(59_999)), "59.9 s");
     assert_eq!(duration(ms(125_000)), "2 min 05 s");
 }
+
+#[test]
+fn a_reply_that_begins_anew_is_told_where_it_was_seen() {
+    let anew = |show: &mut Show<&mut Vec<u8>, &mut Vec<u8>>| {
+        show.text("An alternative");
+        show.reply_begins_anew();
+        show.text("The reply.");
+        show.message_ended();
+        show.finished("The reply.");
+    };
+    check(
+        config(),
+        anew,
+        expect![[r#"
+        An alternative
+        The reply.
+        --
+        the reply begins anew: what stands above does not count
+    "#]],
+    );
+    let pipe = ShowConfig {
+        streams: false,
+        ..config()
+    };
+    check(
+        pipe,
+        anew,
+        expect![[r#"
+        The reply.
+        --
+    "#]],
+    );
+}
