@@ -50,7 +50,7 @@ pub(crate) fn read_fragments(text: &str, ends: &[usize], reply: Reply) -> ToolAr
             return arguments;
         }
     }
-    read(text, reply)
+    read(last_of_growing(text, ends).unwrap_or(text), reply)
 }
 
 /// Keyword arguments as Python writes them, from behind the opening parenthesis; and where they
@@ -63,6 +63,25 @@ pub(crate) fn keywords(text: &str) -> Option<(String, usize)> {
 pub(crate) fn is_object(text: &str) -> bool {
     text.trim_end().ends_with('}')
         && matches!(serde_json::from_str::<Value>(text), Ok(Value::Object(_)))
+}
+
+/// The last fragment, if each that says anything begins with all of the one before: whatever is
+/// wrong with it, the others are only its beginnings.
+fn last_of_growing<'a>(text: &'a str, ends: &[usize]) -> Option<&'a str> {
+    let (mut last, mut count, mut from) = ("", 0, 0);
+    for end in ends.iter().copied().chain([text.len()]) {
+        let fragment = &text[from..end];
+        from = end;
+        if fragment.is_empty() {
+            continue;
+        }
+        if !fragment.starts_with(last) {
+            return None;
+        }
+        last = fragment;
+        count += 1;
+    }
+    (count > 1).then_some(last)
 }
 
 /// Each fragment that begins with all that came before replaces it. `None` when that is no
