@@ -334,7 +334,22 @@ impl Said {
                     _ => self.message = text.trim().to_owned(),
                 }
             }
+            // A list of one error is that error, unless it has a place that has to be told.
+            Value::Array(items)
+                if let [item @ Value::Object(object)] = &**items
+                    && !object.contains_key("loc")
+                    && !object.contains_key("path")
+                    && depth < DEPTH =>
+            {
+                self.take(item, depth + 1);
+            }
             Value::Array(items) if depth < DEPTH => {
+                // The place of a problem in what was sent says that its type is the problem's.
+                for item in items.iter().filter(|item| item.get("loc").is_none()) {
+                    for key in CODE_FIELDS {
+                        self.code(item.get(key), key);
+                    }
+                }
                 // FastAPI's list of problems, each with its place.
                 let lines: Vec<String> = items.iter().filter_map(problem).collect();
                 if self.message.is_empty() {

@@ -38,7 +38,7 @@ pub(crate) fn read<'a>(
 }
 
 /// How deep a wait may stand in an error.
-const DEPTH: usize = 8;
+const DEPTH: usize = 12;
 
 /// Fields with a wait, in lower case and without what stands between words, and their unit in
 /// seconds.
