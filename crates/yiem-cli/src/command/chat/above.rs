@@ -240,7 +240,7 @@ mod tests {
         printer.print("last\n".into()).unwrap();
         let mut shown = String::new();
         while !shown.ends_with("last\n") {
-            shown.push_str(&edited.recv_timeout(Duration::from_secs(10)).unwrap());
+            shown.push_str(&edited.recv_timeout(Duration::from_secs(100)).unwrap());
         }
         assert_eq!(shown, lines.concat() + "last\n");
         assert!(told.try_recv().is_err());
@@ -264,7 +264,7 @@ mod tests {
         assert_eq!(on_screen.now(), None);
         assert!(told.try_recv().is_err() && edited.try_recv().is_err());
         handed.is_edited();
-        let text = edited.recv_timeout(Duration::from_secs(10)).unwrap();
+        let text = edited.recv_timeout(Duration::from_secs(100)).unwrap();
         assert_eq!(text, "Who?\nYour name\n");
         on_screen.drawn(|| true);
         assert_eq!(on_screen.now(), None, "keys wait that were typed before");
@@ -278,7 +278,7 @@ mod tests {
         on_screen.is(Some(two));
         assert_eq!(on_screen.now(), None);
         assert_eq!(
-            edited.recv_timeout(Duration::from_secs(10)).unwrap(),
+            edited.recv_timeout(Duration::from_secs(100)).unwrap(),
             "May I?\n"
         );
         on_screen.drawn(|| false);
@@ -294,7 +294,7 @@ mod tests {
         on_screen.is(None);
         handed.is_edited();
         assert_eq!(
-            edited.recv_timeout(Duration::from_secs(10)).unwrap(),
+            edited.recv_timeout(Duration::from_secs(100)).unwrap(),
             "Late?\n"
         );
         on_screen.drawn(|| false);
