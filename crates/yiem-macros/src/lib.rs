@@ -1,6 +1,7 @@
 //! The attribute macro that makes a tool of an async function.
 //!
-//! Use it as `yiem_tools::tool`, or as `yiem::tool` with the facade.
+//! Use it as `yiem_tools::tool`, or as `yiem::tool` with the facade: what it writes stands on those. An example and all
+//! attributes stand at [`macro@tool`].
 
 mod attribute;
 mod duration;
