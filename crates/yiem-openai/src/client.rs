@@ -21,6 +21,7 @@ use crate::stream::{Asked, ChunkDecoder, ReadLimits, ReadOptions};
 
 mod body;
 mod config;
+mod hidden;
 mod reply;
 use body::RequestBody;
 use config::ApiKey;
@@ -304,9 +305,9 @@ impl Secrets {
         let key = self.key.as_ref().and_then(|header| header.to_str().ok());
         let key = key.map(without_scheme).filter(|key| !key.is_empty());
         for secret in key.into_iter().chain(self.fixed.iter().map(String::as_str)) {
-            error.message = error.message.replace(secret, "***");
+            error.message = hidden::without(&error.message, secret);
             if let Some(body) = &mut error.body {
-                *body = body.replace(secret, "***");
+                *body = hidden::without(body, secret);
             }
         }
         error
