@@ -96,11 +96,7 @@ fn several_questions_are_called_at_once_and_answered_in_order() {
 #[test]
 fn a_message_that_steers_is_answered_with_the_rest() {
     let mut history = asked("Weather in Tokyo?");
-    let call = ToolCall::new(
-        "call_1",
-        "getWeather",
-        serde_json::json!({"city": "Tokyo"}),
-    );
+    let call = ToolCall::new("call_1", "getWeather", serde_json::json!({"city": "Tokyo"}));
     history.push(Message::Assistant(AssistantMessage::new(
         vec![AssistantContent::ToolCall(call)],
         at(),
