@@ -171,10 +171,10 @@ struct Piped {
 }
 
 impl Piped {
-    fn start() -> Self {
+    fn start(script: &FakeMcpServer) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_mcp-gateway"))
             .args(["--stdio", "--", env!("CARGO_BIN_EXE_fake-mcp-server")])
-            .arg(script().to_json())
+            .arg(script.to_json())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
@@ -242,7 +242,7 @@ fn updates(heard: &[Value]) -> Vec<Value> {
 
 #[tokio::test]
 async fn of_two_listeners_that_share_a_resource_each_ends_for_itself() {
-    let mut gateway = Piped::start();
+    let mut gateway = Piped::start(&script());
     for id in [1, 2] {
         let listen = json!({"jsonrpc": "2.0", "id": id, "method": "subscriptions/listen",
             "params": {"notifications": {"resourceSubscriptions": ["r:1"]}}});
@@ -343,4 +343,36 @@ async fn the_end_of_a_visit_is_told_to_whom_it_was_asked_of_and_to_nobody_else()
     for (heard, told) in heard.iter().zip(&told) {
         assert!(heard.iter().eq(told), "{heard:?}: {told:?}");
     }
+}
+
+#[tokio::test]
+async fn a_question_that_is_taken_back_while_its_call_is_held_is_not_asked_again() {
+    let ask = r#"{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"Who?","requestedSchema":{"type":"object"}}}"#;
+    let back = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"q"}}"#;
+    let script = FakeMcpServer::legacy()
+        .tool("t")
+        .once("tools/call", [Act::raw(ask), Act::Gather(2)])
+        .on("tools/call", [Act::raw(back), Act::Gather(2)]);
+    let mut gateway = Piped::start(&script);
+    let able = |id: u64, text: &str, state: Option<&Value>| {
+        let mut message = modern(json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
+            "params": {"name": "t", "arguments": {"text": text}}}));
+        let params = &mut message["params"];
+        params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({"elicitation": {}});
+        if let Some(state) = state {
+            params["requestState"] = state.clone();
+        }
+        message
+    };
+    gateway.says(able(1, "first", None)).await;
+    let asked = gateway.hears_until(1).await.pop().unwrap();
+    assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+    gateway.says(able(2, "second", None)).await;
+    let second = gateway.hears_until(2).await.pop().unwrap();
+    assert_eq!(second["result"]["content"][0]["text"], "second");
+    // It comes back without an answer, and none is wanted any more.
+    let state = &asked["result"]["requestState"];
+    gateway.says(able(3, "first", Some(state))).await;
+    let first = gateway.hears_until(3).await.pop().unwrap();
+    assert_eq!(first["result"]["content"][0]["text"], "first", "{first}");
 }
