@@ -1,7 +1,7 @@
 //! Requests: a conversation in, the bytes of a body out.
 //!
 //! Knows: the fields of a request, which of them a server takes, and that the same request
-//! always gives the same bytes. The messages are [`conversation`]'s part.
+//! always gives the same bytes. The messages are the parts of [`conversation`] and [`writer`].
 //! Does not know: HTTP.
 
 use std::sync::Arc;
@@ -17,6 +17,7 @@ use crate::names::{OfferedTools, wire_name};
 
 mod conversation;
 mod outgoing;
+mod writer;
 
 #[cfg(feature = "case")]
 pub(crate) use conversation::SYSTEM_KIND;
