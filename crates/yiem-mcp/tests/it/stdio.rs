@@ -85,6 +85,25 @@ async fn a_command_that_does_not_exist_is_named_with_the_path() {
 }
 
 #[tokio::test]
+async fn a_command_with_a_path_and_a_folder_that_is_not_there_are_named_alone() {
+    let error = |server: McpServer| async {
+        let client = McpClient::new(server, SystemEnv::shared()).unwrap();
+        client.tools().await.unwrap_err().to_string()
+    };
+    let told = error(McpServer::stdio("/no/such/command", ["x"])).await;
+    assert!(
+        told.contains("`/no/such/command`: no such command") && !told.contains("PATH"),
+        "{told}"
+    );
+    // The system's word for it is the same as for a command that is not there.
+    let told = error(McpServer::stdio("sh", ["-c", SERVER]).cwd("/no/such/folder")).await;
+    assert!(
+        told.contains("/no/such/folder does not exist") && !told.contains("no such command"),
+        "{told}"
+    );
+}
+
+#[tokio::test]
 async fn dropping_the_client_leaves_no_process_of_the_group() {
     // A server that ignores TERM and has a child of its own.
     let script = format!("trap '' TERM HUP; sleep 1000 & {SERVER}");

@@ -184,10 +184,10 @@ impl Link {
     /// What to tell beside an error, if the process wrote lines that are no messages.
     pub(super) fn stray_note(&self) -> Option<String> {
         let last = self.state().last_stray.clone()?;
-        Some(format!(
-            "{} lines of its output were no messages, the last: {last}",
-            self.strays()
-        ))
+        Some(match self.strays() {
+            1 => format!("one line of its output was no message: {last}"),
+            count => format!("{count} lines of its output were no messages, the last: {last}"),
+        })
     }
 
     /// The process is gone: all who wait are told, and nothing is sent any more.

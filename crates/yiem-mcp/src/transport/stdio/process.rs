@@ -204,6 +204,14 @@ fn spawn(config: &StdioConfig, leader: Option<Pid>) -> Result<Child, McpError> {
             let text = format!("cannot start `{}`: {error}", config.command);
             return McpError::unreachable(text).with_source(error);
         }
+        let missing = McpError::unreachable(format!(
+            "cannot start `{}`: no such command",
+            config.command
+        ));
+        // A command with a path is not looked for.
+        if config.command.contains(std::path::MAIN_SEPARATOR) {
+            return missing.with_source(error);
+        }
         let set = config
             .env
             .iter()
@@ -213,12 +221,9 @@ fn spawn(config: &StdioConfig, leader: Option<Pid>) -> Result<Child, McpError> {
         let path = set
             .or_else(|| std::env::var("PATH").ok())
             .unwrap_or_default();
-        McpError::unreachable(format!(
-            "cannot start `{}`: no such command",
-            config.command
-        ))
-        .with_aside(format!("PATH is {path}"))
-        .with_source(error)
+        missing
+            .with_aside(format!("PATH is {path}"))
+            .with_source(error)
     })
 }
 
