@@ -121,7 +121,7 @@ async fn a_timeout_tells_of_lines_that_were_no_messages() {
     let utf16: Vec<u8> = "{}".encode_utf16().flat_map(u16::to_le_bytes).collect();
     for (acts, words) in [
         (vec![Act::raw("Listening on stdio")], "Listening on stdio"),
-        (vec![Act::bytes(&utf16), wire("\n")], "were no messages"),
+        (vec![Act::bytes(&utf16), wire("\n")], "no message"),
     ] {
         let env = ManualEnv::new();
         let script = FakeMcpServer::legacy()
