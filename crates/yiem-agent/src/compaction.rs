@@ -7,7 +7,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use yiem_core::{
-    AssistantContent, ChatModelExt, ChatOptions, ChatRequest, Content, History, Message, ToolCallId,
+    AssistantContent, ChatModelExt, ChatOptions, ChatRequest, Content, History, Message,
+    RetryPolicy, ToolCallId, Usage,
 };
 
 use crate::hook::CompactionView;
@@ -38,7 +39,15 @@ impl Default for Compactor {
 
 impl Compactor {
     /// The messages to be shown from now on.
-    pub(crate) async fn compact(&self, view: CompactionView) -> Result<History, String> {
+    ///
+    /// The model is asked again by `retry` where its failure allows it; what it took is added to
+    /// `spent`, also when nothing comes of it.
+    pub(crate) async fn compact(
+        &self,
+        view: CompactionView,
+        retry: RetryPolicy,
+        spent: &mut Usage,
+    ) -> Result<History, String> {
         let cut = self
             .cut_at(&view.messages)
             .ok_or("there is nothing older that could be summarised")?;
@@ -56,12 +65,19 @@ impl Compactor {
             }),
             ..ChatRequest::new(messages)
         };
+        let model = Arc::clone(&view.model).with_retry(retry, Arc::clone(&view.env));
         let answer = view
             .cancel
-            .run_until_cancelled(view.model.complete(request))
+            .run_until_cancelled(model.complete(request))
             .await
             .ok_or("the run was cut")?
             .map_err(|error| format!("the model could not summarise it: {error}"))?;
+        spent.add(&answer.usage);
+        if answer.is_broken() {
+            let said = answer.error_message.as_deref();
+            let said = said.unwrap_or("its reply says that it failed");
+            return Err(format!("the model could not summarise it: {said}"));
+        }
         let summary = answer.text();
         if summary.trim().is_empty() {
             return Err("the model's summary is empty".to_owned());

@@ -23,14 +23,18 @@ use tokio::sync::futures::OwnedNotified;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tracing::Instrument;
-use yiem_core::{BoxFuture, CancelReason, CancelToken, ChatModel, ChatStream, Replay, ToolOutput};
+use yiem_core::{
+    BoxFuture, CancelReason, CancelToken, ChatModel, ChatStream, History, Replay, ToolOutput, Usage,
+};
 
 use crate::event::{AgentEvent, EventKind, RejectReason};
 use crate::hook::HookPoint;
 use crate::journal::{self, JournalError, JournalRecord, OUTCOME_UNKNOWN};
 use crate::offered::Offered;
 use crate::outcome::{EndReason, Failure, Limit};
-use crate::pipeline::{CallMessage, CallProgress, PreparedToolCall, TurnEnv, execute, prepare};
+use crate::pipeline::{
+    CallMessage, CallProgress, PreparedToolCall, TurnEnv, caught, execute, prepare,
+};
 use crate::queue::QueueKind;
 use crate::run::{AnswerCheck, Input, Step, mode_of};
 use crate::shared::{Facts, Shared};
@@ -81,6 +85,8 @@ impl Drop for Guard<'_> {
 /// What a hook, or another piece of work that the run waits for, came to.
 enum Work {
     Input(Box<Input>),
+    /// What a compaction spent, and what it came to.
+    Compacted(Usage, Result<History, String>),
     Request(Result<Box<Ready>, Failure>),
     Prepared(usize, PreparedToolCall),
 }
@@ -449,18 +455,20 @@ impl Driver {
                 Listener::Plain(listener) => call_plain(&**listener, &event),
                 Listener::Sink(sink) => {
                     let cancel = self.cancel.clone();
-                    let work = async {
-                        use futures_util::FutureExt;
-                        let told = std::panic::AssertUnwindSafe(sink.on_event(&event, &cancel));
-                        if told.catch_unwind().await.is_err() {
-                            tracing::error!(seq = event.seq, "a sink panicked; the run goes on");
+                    let told = caught(|| sink.on_event(&event, &cancel));
+                    match self.effect(told).await {
+                        Some(Ok(())) => {}
+                        Some(Err(said)) => {
+                            tracing::error!(
+                                seq = event.seq,
+                                said,
+                                "a sink panicked; the run goes on"
+                            );
                         }
-                    };
-                    if self.effect(work).await.is_none() {
-                        tracing::warn!(
+                        None => tracing::warn!(
                             seq = event.seq,
                             "a sink did not take an event within the grace period after an abort"
-                        );
+                        ),
                     }
                 }
             }
@@ -510,6 +518,8 @@ impl Driver {
         if let Some(turn) = &self.turn {
             return Some(Arc::clone(turn));
         }
+        // What the application says is asked without the lock: it may look at the agent.
+        let trace = self.trace();
         let state = self.shared.lock();
         let run = state.run.as_ref()?;
         let calls = run.batch_len();
@@ -527,7 +537,7 @@ impl Driver {
             cancel: self.cancel.clone(),
             approvals: Arc::clone(&self.shared.approvals),
             tell: self.tell.clone(),
-            trace: self.trace(),
+            trace,
         });
         drop(state);
         self.prepared.clear();
@@ -538,13 +548,6 @@ impl Driver {
         }
         self.turn = Some(Arc::clone(&turn));
         Some(turn)
-    }
-
-    fn trace(&self) -> Arc<[(String, String)]> {
-        match &self.shared.trace_context {
-            None => Arc::default(),
-            Some(context) => self.spans.within(|| context()).into(),
-        }
     }
 
     fn prepare(&mut self, index: usize) {
@@ -591,6 +594,10 @@ impl Driver {
         self.drain_calls();
         match work {
             Work::Input(input) => self.handle(*input),
+            Work::Compacted(spent, shown) => {
+                self.handle(Input::Spent(spent));
+                self.handle(Input::Compacted(shown));
+            }
             Work::Request(ready) => self.request_ready(ready),
             Work::Prepared(index, prepared) => {
                 let args = Arc::clone(prepared.args.shared());

@@ -6,17 +6,15 @@ mod file;
 mod resume;
 
 use std::collections::BTreeSet;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use futures_util::FutureExt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use yiem_core::{History, JsonObject, Message, RunId, SessionId, ToolCallId, Usage};
 
 use crate::outcome::EndKind;
-use crate::pipeline::panic_text;
+use crate::pipeline::caught;
 
 pub use file::{FileJournal, FlushPolicy};
 pub(crate) use resume::{OUTCOME_UNKNOWN, note_tools};
@@ -57,6 +55,12 @@ pub enum JournalRecord {
     CallResult {
         /// The result message.
         message: Arc<Message>,
+    },
+    /// Tokens of a model call whose reply did not enter the history: an attempt that overflowed,
+    /// a summary that a compaction asked for.
+    Usage {
+        /// The tokens.
+        usage: Usage,
     },
     /// From here on the model is shown these messages in place of all that came before.
     Compaction {
@@ -126,20 +130,21 @@ pub(crate) async fn append(
     journal: &dyn Journal,
     record: &JournalRecord,
 ) -> Result<(), JournalError> {
-    guarded(journal.append(record)).await
+    guarded(|| journal.append(record)).await
 }
 
 /// Flushes a journal; one that panics has failed.
 pub(crate) async fn flush(journal: &dyn Journal) -> Result<(), JournalError> {
-    guarded(journal.flush()).await
+    guarded(|| journal.flush()).await
 }
 
-async fn guarded(work: impl Future<Output = Result<(), JournalError>>) -> Result<(), JournalError> {
-    let done = AssertUnwindSafe(work).catch_unwind().await;
-    done.unwrap_or_else(|panic| {
-        let said = panic_text(&*panic);
-        Err(JournalError::new(format!("the journal panicked: {said}")))
-    })
+async fn guarded<F>(work: impl FnOnce() -> F) -> Result<(), JournalError>
+where
+    F: Future<Output = Result<(), JournalError>>,
+{
+    caught(work)
+        .await
+        .unwrap_or_else(|said| Err(JournalError::new(format!("the journal panicked: {said}"))))
 }
 
 /// A journal that could not be read or written.
@@ -188,7 +193,8 @@ pub struct Session {
     pub model: Option<String>,
     /// The names of the tools that were offered once and are not any more.
     pub hidden_tools: BTreeSet<String>,
-    /// Tokens of the replies that were written down; what a reset took back counts all the same.
+    /// Tokens of the model calls that were written down; what a reset took back counts all the
+    /// same.
     pub usage: Usage,
     /// Tokens that tools used for models of their own.
     pub tool_usage: Usage,

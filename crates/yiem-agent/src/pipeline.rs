@@ -7,7 +7,7 @@ mod nested;
 mod progress;
 mod whole;
 
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -107,9 +107,7 @@ pub(crate) async fn prepare(
             Some(args) => args,
             // What few calls need stands in boxes of its own: the way of every other call stays
             // small.
-            None => Box::pin(tool.accept(JsonObject::clone(value)))
-                .await
-                .map_err(invalid)?,
+            None => accepted(tool.accept(JsonObject::clone(value))).await?,
         },
         ToolArguments::Unreadable { raw, reason } => {
             return Err(Rejection::new(
@@ -136,14 +134,14 @@ pub(crate) async fn prepare(
             parent: parent.clone(),
             cancel: turn.cancel.clone(),
         };
-        match guarded(hook.before_tool_call(view)).await {
+        match guarded(|| hook.before_tool_call(view)).await {
             Err(error) => {
                 let text = format!("The hook {} failed: {error}", hook.name());
                 return Err(Rejection::new(RejectReason::HookFailed, text));
             }
             Ok(BeforeToolCall::Run) => {}
             Ok(BeforeToolCall::RunWith(args)) => {
-                Box::pin(replace_args(&mut prepared, args)).await?;
+                replace_args(&mut prepared, args).await?;
             }
             Ok(BeforeToolCall::Refuse { reason, terminate }) => {
                 let mut rejection = Rejection::new(RejectReason::Blocked, reason);
@@ -174,8 +172,21 @@ fn invalid(error: ValidationError) -> Rejection {
 
 /// Puts other arguments in the place of accepted ones; they are validated again.
 async fn replace_args(prepared: &mut PreparedToolCall, args: JsonObject) -> Result<(), Rejection> {
-    prepared.args = prepared.tool.accept_prepared(args).await.map_err(invalid)?;
+    prepared.args = accepted(prepared.tool.accept_prepared(args)).await?;
     Ok(())
+}
+
+/// What a tool's own preparation and checks made of arguments, in a box of its own.
+async fn accepted(
+    work: impl Future<Output = Result<ValidArgs, ValidationError>>,
+) -> Result<ValidArgs, Rejection> {
+    match Box::pin(caught(|| work)).await {
+        Ok(args) => args.map_err(invalid),
+        Err(panic) => {
+            let text = format!("The arguments could not be checked: the check panicked: {panic}");
+            Err(Rejection::new(RejectReason::InvalidArguments, text))
+        }
+    }
 }
 
 /// Asks a person. Dropping it closes the question.
@@ -295,7 +306,13 @@ async fn run_tool(
         }
     };
     let limit = definition.limits.time.unwrap_or(turn.config.tool_time);
-    let result = match within(&turn.env, limit, tool.tool().call(args, *context)).await {
+    // A tool of one's own making may panic before there is a future of it.
+    let called = catch_unwind(AssertUnwindSafe(|| tool.tool().call(args, *context)));
+    let done = match called {
+        Ok(call) => within(&turn.env, limit, call).await,
+        Err(panic) => Some(Err(panic_text(&*panic))),
+    };
+    let result = match done {
         Some(Ok(result)) => result,
         Some(Err(panic)) => Err(ToolError::of_kind(
             ToolErrorKind::Panicked,
@@ -363,7 +380,7 @@ async fn after_hooks(
             output: Arc::clone(&shared),
             cancel: turn.cancel.clone(),
         };
-        let answer = guarded(hook.after_tool_call(view)).await;
+        let answer = guarded(|| hook.after_tool_call(view)).await;
         output = Arc::unwrap_or_clone(shared);
         match answer {
             Ok(patch) => patch.apply(&mut output),
@@ -402,11 +419,25 @@ async fn within<T>(
 }
 
 /// Runs a hook so that its panic is an error of it.
-pub(crate) async fn guarded<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-    match AssertUnwindSafe(work).catch_unwind().await {
-        Ok(result) => result,
-        Err(panic) => Err(Error::msg(format!("it panicked: {}", panic_text(&*panic)))),
-    }
+pub(crate) async fn guarded<T, F>(work: impl FnOnce() -> F) -> Result<T, Error>
+where
+    F: Future<Output = Result<T, Error>>,
+{
+    let done = caught(work).await;
+    done.unwrap_or_else(|panic| Err(Error::msg(format!("it panicked: {panic}"))))
+}
+
+/// Runs work that others wrote; what it said when it panicked, be it before there was a future of
+/// it or in that.
+pub(crate) async fn caught<T, F>(work: impl FnOnce() -> F) -> Result<T, String>
+where
+    F: Future<Output = T>,
+{
+    let done = match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(work) => AssertUnwindSafe(work).catch_unwind().await,
+        Err(panic) => Err(panic),
+    };
+    done.map_err(|panic| panic_text(&*panic))
 }
 
 /// What a panic said.

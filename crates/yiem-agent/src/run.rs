@@ -12,7 +12,7 @@
 mod calls;
 pub(crate) mod repeat;
 mod replies;
-mod turns;
+pub(crate) mod turns;
 mod untold;
 
 use std::collections::VecDeque;
@@ -20,8 +20,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use yiem_core::{
-    ChatEvent, Cost, Error, History, JsonObject, Message, MessageAssembler, ModelError, ModelInfo,
-    RunId, StopReason, Timestamp, ToolCallId, ToolOutput, Usage,
+    AssistantMessage, ChatEvent, Cost, Error, History, JsonObject, Message, MessageAssembler,
+    ModelError, ModelInfo, RunId, StopReason, Timestamp, ToolCallId, ToolOutput, Usage,
 };
 
 use crate::batch::Batch;
@@ -111,6 +111,8 @@ pub enum Input {
     RequestFailed(Failure),
     /// The wait is over.
     Waited,
+    /// Tokens of a model call that was made for the compaction under way.
+    Spent(Usage),
     /// The model is shown these messages from now on; or why not.
     Compacted(Result<History, String>),
     /// A call was accepted, with these arguments.
@@ -286,7 +288,8 @@ pub struct Run {
     compacted: bool,
     assembler: MessageAssembler,
     message_open: bool,
-    overflow: Option<ModelError>,
+    /// What overflowed, and what had come of that reply.
+    overflow: Option<(ModelError, Option<AssistantMessage>)>,
     // The turn's reply and its calls.
     reply: Option<Arc<Message>>,
     batch: Option<Batch>,
@@ -495,6 +498,10 @@ impl Run {
             (Input::ModelFailed(error), At::Model) => self.model_failed(error, facts),
             (Input::RequestFailed(failure), At::Model) => self.turn_failed(failure, facts),
             (Input::Waited, At::Backoff) => self.ask_model(),
+            (Input::Spent(usage), At::Compaction) if !usage.is_unknown() => {
+                self.spend(&usage, facts);
+                self.record_usage(usage);
+            }
             (Input::Compacted(result), At::Compaction) => self.compaction_done(result, facts),
             (Input::Prepared { call, args }, At::Batch) => self.prepared(call, args, facts),
             (

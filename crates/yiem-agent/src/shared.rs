@@ -23,6 +23,7 @@ use crate::journal::{Journal, OpenCall};
 use crate::offered::Offered;
 use crate::outcome::{EndReason, Failure, Outcome};
 use crate::queue::{QueueKind, Queues};
+use crate::run::turns::tokens;
 use crate::run::{Input, Run, RunFacts, RunRules, mode_of};
 use crate::sink::{Listener, Subscribers};
 use crate::structured::OutputSpec;
@@ -458,7 +459,7 @@ impl Shared {
             journal: self.journal.is_some(),
             wants_output: output.is_some(),
             output_tool: output.as_ref().and_then(|o| o.tool_name()),
-            session_tokens: state.usage.all().unwrap_or(0) + state.tool_usage.all().unwrap_or(0),
+            session_tokens: tokens(&state.usage, &state.tool_usage),
             session_cost: state.cost.map_or(0.0, |c| c.total()),
         };
         let mut run = Run::new(id, rules, state.history.clone(), state.shown.clone());

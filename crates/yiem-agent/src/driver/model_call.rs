@@ -102,7 +102,21 @@ impl Driver {
         }
     }
 
+    /// The trace context of the moment, as the application gives it.
+    pub(super) fn trace(&self) -> Arc<[(String, String)]> {
+        let Some(context) = &self.shared.trace_context else {
+            return Arc::default();
+        };
+        let given = catch_unwind(AssertUnwindSafe(|| self.spans.within(|| context())));
+        given.map(Into::into).unwrap_or_else(|panic| {
+            let said = panic_text(&*panic);
+            tracing::error!(said, "the trace context panicked; the run goes on");
+            Arc::default()
+        })
+    }
+
     fn asking(&self, attempt: u32) -> Option<Asking> {
+        let trace = self.trace();
         let state = self.shared.lock();
         let run = state.run.as_ref()?;
         Some(Asking {
@@ -116,7 +130,7 @@ impl Driver {
             cancel: self.cancel.clone(),
             tools: self.tools.clone(),
             shared: Arc::clone(&self.shared),
-            trace: self.trace(),
+            trace,
         })
     }
 
@@ -239,7 +253,7 @@ impl Asking {
                 env: Arc::clone(&shared.env),
                 cancel: self.cancel.clone(),
             };
-            match guarded(hook.transform_context(view)).await {
+            match guarded(|| hook.transform_context(view)).await {
                 Ok(TransformContext::Keep) => {}
                 Ok(TransformContext::Messages(messages)) => self.messages = messages,
                 Ok(TransformContext::Context { system, messages }) => {
@@ -266,7 +280,7 @@ impl Asking {
                 model: Arc::clone(&ready.model),
                 cancel: cancel.clone(),
             };
-            match guarded(hook.before_model_call(view)).await {
+            match guarded(|| hook.before_model_call(view)).await {
                 Ok(BeforeModelCall::Send) => {}
                 Ok(BeforeModelCall::Replace(request)) => ready.request = *request,
                 Err(error) => return Err(hook_failure(hook.name(), error)),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use yiem_core::{BoxFuture, History};
+use yiem_core::{BoxFuture, History, Usage};
 
 use super::{Driver, Work};
 use crate::hook::{
@@ -55,11 +55,12 @@ impl Driver {
         });
         drop(state);
         Box::pin(async move {
+            let mut spent = Usage::UNKNOWN;
             let compacted = match view {
-                Some(view) => compact(&shared, view).await,
+                Some(view) => compact(&shared, view, &mut spent).await,
                 None => Err("there is no run".to_owned()),
             };
-            Work::Input(Box::new(Input::Compacted(compacted)))
+            Work::Compacted(spent, compacted)
         })
     }
 }
@@ -69,7 +70,7 @@ async fn judge(shared: &Shared, view: Option<TurnView>) -> Result<StopAfterTurn,
         return Ok(StopAfterTurn::GoOn);
     };
     for hook in shared.hooks.at(HookPoint::ShouldStopAfterTurn) {
-        match guarded(hook.should_stop_after_turn(view.clone())).await {
+        match guarded(|| hook.should_stop_after_turn(view.clone())).await {
             Ok(StopAfterTurn::GoOn) => {}
             Ok(StopAfterTurn::Stop) => return Ok(StopAfterTurn::Stop),
             Err(error) => return Err(hook_failure(hook.name(), error)),
@@ -82,7 +83,7 @@ async fn change(shared: &Shared, view: Option<TurnView>) -> Result<(), Failure> 
     let Some(view) = view else { return Ok(()) };
     let mut all = PrepareNextTurn::keep();
     for hook in shared.hooks.at(HookPoint::PrepareNextTurn) {
-        match guarded(hook.prepare_next_turn(view.clone())).await {
+        match guarded(|| hook.prepare_next_turn(view.clone())).await {
             Ok(change) => all.merge(change),
             Err(error) => return Err(hook_failure(hook.name(), error)),
         }
@@ -91,9 +92,13 @@ async fn change(shared: &Shared, view: Option<TurnView>) -> Result<(), Failure> 
     Ok(())
 }
 
-async fn compact(shared: &Shared, view: CompactionView) -> Result<History, String> {
+async fn compact(
+    shared: &Shared,
+    view: CompactionView,
+    spent: &mut Usage,
+) -> Result<History, String> {
     for hook in shared.hooks.at(HookPoint::Compact) {
-        match guarded(hook.compact(view.clone())).await {
+        match guarded(|| hook.compact(view.clone())).await {
             Ok(Compaction::Pass) => {}
             Ok(Compaction::Replace(messages)) => return Ok(messages),
             Err(error) => return Err(format!("the hook {} failed: {error}", hook.name())),
@@ -102,8 +107,9 @@ async fn compact(shared: &Shared, view: CompactionView) -> Result<History, Strin
     match &shared.compactor {
         // The model may panic: then it could not summarise.
         Some(compactor) => {
-            let work = async { Ok(compactor.compact(view).await) };
-            guarded(work)
+            let retry = shared.config.retry;
+            let work = async { Ok(compactor.compact(view, retry, spent).await) };
+            guarded(|| work)
                 .await
                 .unwrap_or_else(|error| Err(error.to_string()))
         }

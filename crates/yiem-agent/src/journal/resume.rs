@@ -114,6 +114,7 @@ impl Reader {
                     ..Self::default()
                 };
             }
+            JournalRecord::Usage { usage } => self.usage.add(&usage),
             JournalRecord::ModelChanged { model } => self.model = Some(model),
             JournalRecord::ToolsChanged { added, removed } => {
                 note_tools(&mut self.hidden_tools, &added, &removed);

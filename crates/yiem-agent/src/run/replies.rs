@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use yiem_core::{
     AssistantContent, AssistantMessage, ChatEvent, Cost, History, Message, MessageAssembler,
-    ModelError, ModelErrorKind, ModelInfo, StopReason, Timestamp,
+    ModelError, ModelErrorKind, ModelInfo, StopReason, Timestamp, Usage,
 };
 
 use super::calls::is_cut;
@@ -57,12 +57,7 @@ impl Run {
 
     fn reply_came(&mut self, mut message: AssistantMessage, facts: &dyn RunFacts) {
         complete(&mut message, facts);
-        self.usage.add(&message.usage);
-        let price = &facts.model().cost;
-        if *price != yiem_core::ModelCost::default() {
-            let spent = price.of(&message.usage);
-            self.cost.get_or_insert_with(Cost::default).add(&spent);
-        }
+        self.spend(&message.usage, facts);
         if let Some(reason) = overflowed(&message, facts.model()) {
             let error = ModelError::new(ModelErrorKind::ContextLength, reason);
             return self.attempt_failed(error, Some(message), facts);
@@ -94,6 +89,24 @@ impl Run {
             _ => {}
         }
         self.accept(message, facts);
+    }
+
+    /// Adds up tokens and money.
+    pub(super) fn spend(&mut self, usage: &Usage, facts: &dyn RunFacts) {
+        self.usage.add(usage);
+        let price = &facts.model().cost;
+        if *price != yiem_core::ModelCost::default() {
+            let spent = price.of(usage);
+            self.cost.get_or_insert_with(Cost::default).add(&spent);
+        }
+    }
+
+    /// Writes down tokens of a reply that does not enter the history: those of others are written
+    /// down with it.
+    pub(super) fn record_usage(&mut self, usage: Usage) {
+        if !usage.is_unknown() {
+            self.record(|| JournalRecord::Usage { usage });
+        }
     }
 
     /// A good reply enters the history; its calls become the batch.
@@ -176,9 +189,15 @@ impl Run {
     ) {
         if error.kind == ModelErrorKind::ContextLength && !self.compacted {
             self.compacted = true;
+            let mut kept = partial.clone();
+            if let Some(kept) = &mut kept {
+                // Told and written down below; the end of it all is not known yet.
+                kept.usage = Usage::UNKNOWN;
+                kept.error_message = None;
+            }
             self.drop_attempt(partial, &error);
             let reason: Arc<str> = error.message.as_str().into();
-            self.overflow = Some(error);
+            self.overflow = Some((error, kept));
             self.emit(EventKind::CompactionStart {
                 reason: Arc::clone(&reason),
             });
@@ -212,6 +231,7 @@ impl Run {
         message
             .error_message
             .get_or_insert_with(|| error.message.clone());
+        self.record_usage(message.usage);
         self.end_message(&Arc::new(Message::Assistant(message)));
     }
 
@@ -232,6 +252,7 @@ impl Run {
                     error: None,
                 });
                 self.shown = Some(shown);
+                self.overflow = None;
                 self.ask_model();
             }
             Err(problem) => {
@@ -240,11 +261,13 @@ impl Run {
                     messages_after: before,
                     error: Some(problem.as_str().into()),
                 });
-                let mut error = self.overflow.take().unwrap_or_else(|| {
-                    ModelError::new(ModelErrorKind::ContextLength, "the context is too long")
+                let (mut error, partial) = self.overflow.take().unwrap_or_else(|| {
+                    let said = "the context is too long";
+                    (ModelError::new(ModelErrorKind::ContextLength, said), None)
                 });
                 error.message = format!("{}; it could not be shortened: {problem}", error.message);
-                self.give_up(Failure::Model(Arc::new(error)), None, facts);
+                // What had come of the reply stays in the history.
+                self.give_up(Failure::Model(Arc::new(error)), partial, facts);
             }
         }
     }

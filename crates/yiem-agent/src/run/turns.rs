@@ -213,7 +213,7 @@ impl Run {
 
     pub(super) fn spent_limit(&self) -> Option<Limit> {
         let limits = &self.rules.config.limits;
-        let used = self.usage.all().unwrap_or(0) + self.tool_usage.all().unwrap_or(0);
+        let used = tokens(&self.usage, &self.tool_usage);
         let spent = self.cost.map_or(0.0, |c| c.total());
         if let Some(max) = limits.tokens.filter(|max| used >= *max) {
             return Some(Limit::Tokens { max, used });
@@ -221,7 +221,7 @@ impl Run {
         if let Some(max) = limits.cost.filter(|max| spent >= *max) {
             return Some(Limit::Cost { max, spent });
         }
-        let used = used + self.rules.session_tokens;
+        let used = used.saturating_add(self.rules.session_tokens);
         if let Some(max) = limits.session_tokens.filter(|max| used >= *max) {
             return Some(Limit::SessionTokens { max, used });
         }
@@ -275,4 +275,10 @@ impl Run {
             _ => self.finish(reason, facts),
         }
     }
+}
+
+/// All tokens, those that tools used included. Counts come from servers: they may be anything.
+pub(crate) fn tokens(usage: &Usage, tool_usage: &Usage) -> u64 {
+    let all = |usage: &Usage| usage.all().unwrap_or(0);
+    all(usage).saturating_add(all(tool_usage))
 }

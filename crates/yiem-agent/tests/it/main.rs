@@ -29,6 +29,7 @@ mod lifecycle;
 mod limits;
 mod memory;
 mod output;
+mod panics;
 mod phases;
 mod property;
 mod queues;
