@@ -16,6 +16,7 @@ mod approvals;
 mod arguments;
 mod batches;
 mod calls;
+mod compactions;
 mod edges;
 mod events;
 mod failures;
