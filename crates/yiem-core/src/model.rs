@@ -172,6 +172,30 @@ impl ChatRequest {
             ..Self::default()
         }
     }
+
+    /// The same with a system prompt.
+    #[must_use]
+    pub fn system(mut self, prompt: impl Into<Arc<str>>) -> Self {
+        self.system = Some(prompt.into());
+        self
+    }
+
+    /// The same with these tools to call.
+    #[must_use]
+    pub fn tools<T: Into<Arc<ToolDefinition>>>(
+        mut self,
+        tools: impl IntoIterator<Item = T>,
+    ) -> Self {
+        self.tools = tools.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// The same, answered in another way.
+    #[must_use]
+    pub fn options(mut self, options: impl Into<Arc<ChatOptions>>) -> Self {
+        self.options = options.into();
+        self
+    }
 }
 
 /// How a model should answer. What is `None` is left to the server.

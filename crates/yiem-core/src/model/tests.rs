@@ -199,3 +199,22 @@ async fn a_stream_without_an_end_is_an_error() {
     ]);
     assert_eq!(done.into_message().await.unwrap().usage, Usage::new(1, 2));
 }
+
+#[test]
+fn a_request_is_made_step_by_step() {
+    let weather = ToolDefinition::new("get_weather", "Weather.", serde_json::json!({}));
+    let options = ChatOptions {
+        max_tokens: Some(9),
+        ..ChatOptions::default()
+    };
+    let request = ChatRequest::new(History::new())
+        .system("Be brief.")
+        .tools([weather.clone()])
+        .options(options.clone());
+    assert_eq!(request.system.as_deref(), Some("Be brief."));
+    assert_eq!(*request.tools, [Arc::new(weather)]);
+    assert_eq!(*request.options, options);
+    // Shared definitions are taken as they are.
+    let again = ChatRequest::default().tools(request.tools.iter().cloned());
+    assert!(Arc::ptr_eq(&again.tools[0], &request.tools[0]));
+}

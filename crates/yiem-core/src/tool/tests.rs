@@ -1,5 +1,6 @@
 use super::*;
-use crate::content::ImageContent;
+use crate::content::{Content, ImageContent};
+use crate::error::Error;
 use serde_json::json;
 
 #[derive(Debug, thiserror::Error)]
@@ -23,6 +24,19 @@ fn a_tool_error_takes_in_any_error_with_its_causes() {
     assert_eq!(output.plain_text(), "could not connect: no route");
     let opaque = ToolError::from(Error::from(NoRoute).context("fetching"));
     assert_eq!(opaque.message(), "fetching: no route");
+}
+
+#[test]
+fn a_definition_is_made_of_what_a_model_is_told() {
+    let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}});
+    let definition = ToolDefinition::new("get_weather", "Current weather.", schema.clone());
+    let by_hand = ToolDefinition {
+        name: "get_weather".to_owned(),
+        description: "Current weather.".to_owned(),
+        input_schema: schema,
+        ..ToolDefinition::default()
+    };
+    assert_eq!(definition, by_hand);
 }
 
 #[test]
