@@ -65,7 +65,7 @@ const EVENTS_KEPT: usize = 256;
 /// let tools = client.tools().await?;
 /// assert_eq!(tools.tools[0].name, "echo");
 /// let outcome = client.call("echo", json!({"a": 1}), CallOptions::default()).await?;
-/// assert_eq!(outcome.content[0].as_text(), Some(r#"{"a":1}"#));
+/// assert_eq!(outcome.text(), r#"{"a":1}"#);
 /// # Ok(()) }
 /// ```
 #[derive(Clone)]

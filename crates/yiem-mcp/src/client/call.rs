@@ -85,6 +85,15 @@ pub struct CallOutcome {
     pub meta: Option<JsonObject>,
 }
 
+impl CallOutcome {
+    /// Its text blocks, joined with a line break between them.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let texts: Vec<&str> = self.content.iter().filter_map(Content::as_text).collect();
+        texts.join("\n")
+    }
+}
+
 /// How often a call is made again because a server asked for the same list or for a visit first.
 const SECOND_TRIES: u8 = 1;
 

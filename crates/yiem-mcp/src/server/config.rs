@@ -96,9 +96,14 @@ fn read_entry(name: &str, entry: &Value) -> Result<Option<McpServer>, McpError> 
     } else if let Some(url) = first_text(entry, &["url", "serverUrl", "httpUrl"])? {
         url_entry(&url, entry)?
     } else {
-        return Err(McpError::config(
-            "the entry has none of `command`, `url` and `nats`",
-        ));
+        let keys: Vec<String> = entry.keys().take(8).map(|key| format!("`{key}`")).collect();
+        return Err(McpError::config(match keys.as_slice() {
+            [] => "the entry is empty; it needs `command`, `url` or `nats`".to_owned(),
+            keys => format!(
+                "the entry has none of `command`, `url` and `nats`, but {}",
+                keys.join(", ")
+            ),
+        }));
     };
     if let Some(required) = entry.get("required") {
         server = server.required(required == &Value::Bool(true));

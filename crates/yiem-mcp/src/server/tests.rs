@@ -126,3 +126,42 @@ fn settings_of_another_kind_of_server_are_told_when_it_is_used() {
         "{error}"
     );
 }
+
+#[test]
+fn an_entry_without_a_way_to_its_server_names_the_keys_that_it_has() {
+    let problem = |entry: &str| {
+        let text = format!(r#"{{"mcpServers": {{"a": {entry}}}}}"#);
+        let config = McpConfig::from_json(&text).unwrap();
+        config.problems[0].1.to_string()
+    };
+    let told = problem(r#"{"comand": "x", "args": []}"#);
+    assert!(
+        told.ends_with("none of `command`, `url` and `nats`, but `comand`, `args`"),
+        "{told}"
+    );
+    let told = problem("{}");
+    assert!(
+        told.contains("is empty") && told.contains("`command`"),
+        "{told}"
+    );
+}
+
+#[cfg(feature = "http")]
+#[test]
+fn an_address_that_is_none_says_how_one_is_written() {
+    for text in [
+        "127.0.0.1:1/mcp",
+        "localhost:1/mcp",
+        "http://",
+        "",
+        "nats://h/s",
+    ] {
+        let server = McpServer::http(text);
+        let error = crate::McpClient::new(server, yiem_core::SystemEnv::shared()).unwrap_err();
+        let told = error.to_string();
+        assert!(
+            told.contains("write http://HOST:PORT/PATH"),
+            "{text}: {told}"
+        );
+    }
+}

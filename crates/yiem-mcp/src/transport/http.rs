@@ -164,12 +164,12 @@ impl HttpTransport {
     /// The address or a header cannot be used, or TLS cannot be set up.
     pub fn new(config: HttpConfig, env: Arc<dyn Env>) -> Result<Self, McpError> {
         let shown = without_secrets(&config.url);
-        let url = Url::parse(&config.url)
-            .map_err(|error| McpError::config(format!("`{shown}` is no address: {error}")))?;
+        let odd = |what: String| {
+            McpError::config(format!("`{shown}` is {what}; write http://HOST:PORT/PATH"))
+        };
+        let url = Url::parse(&config.url).map_err(|error| odd(format!("no address ({error})")))?;
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-            return Err(McpError::config(format!(
-                "`{shown}` is no http or https address"
-            )));
+            return Err(odd("no http or https address".to_owned()));
         }
         let mut headers = HeaderMap::new();
         for (name, value) in &config.headers {

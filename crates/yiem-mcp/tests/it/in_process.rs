@@ -78,11 +78,7 @@ async fn all_dialects_reach_the_same_tools() {
             )
             .await
             .unwrap();
-        assert_eq!(
-            outcome.content[0].as_text(),
-            Some("Weather in Oslo: Sunny, 22°C"),
-            "{choice:?}"
-        );
+        assert_eq!(outcome.text(), "Weather in Oslo: Sunny, 22°C", "{choice:?}");
         assert_eq!(client.dialect() == Some(Dialect::Bare), bare);
         assert_eq!(
             client.dialect().unwrap().is_modern(),
