@@ -32,18 +32,24 @@ impl CaseError {
     }
 }
 
-/// A JSON object, which a case is.
-fn object<'j, T: Deserialize<'j>>(json: &'j str) -> Result<T, CaseError> {
-    match json.trim_start().chars().next() {
-        Some('{') => serde_json::from_str(json).map_err(CaseError::new),
-        None => Err(CaseError(
-            "there is nothing; a case is a JSON object with direction and input".to_owned(),
-        )),
-        Some(_) => Err(CaseError(
-            "it is no JSON object; a case has at least direction and input".to_owned(),
-        )),
-    }
+/// A JSON object, which a case is; `example` is what is told where there is none.
+fn object<'j, T: Deserialize<'j>>(json: &'j str, example: &str) -> Result<T, CaseError> {
+    let problem = match json.trim_start().chars().next() {
+        Some('{') => match serde_json::from_str(json) {
+            Ok(case) => return Ok(case),
+            Err(error) => error.to_string(),
+        },
+        None => "there is nothing".to_owned(),
+        Some(_) => "it is no JSON object".to_owned(),
+    };
+    Err(CaseError(format!(
+        "{problem}; a case is a JSON object with direction and input, such as {example}"
+    )))
 }
+
+/// A case of a reply; a body goes under `input` as it came.
+const REPLY_EXAMPLE: &str =
+    r#"{"direction": "response", "input": {"choices": [{"message": {"content": "hi"}}]}}"#;
 
 #[derive(Debug, Deserialize)]
 struct ReplyCase {
@@ -76,7 +82,7 @@ impl Reply {
     /// # Errors
     /// It is no JSON of that form.
     pub fn from_case(json: &str) -> Result<Self, CaseError> {
-        let case: ReplyCase = object(json)?;
+        let case: ReplyCase = object(json, REPLY_EXAMPLE)?;
         let asked = match case.direction.as_str() {
             "stream" => Asked::Stream,
             "response" => Asked::Whole,

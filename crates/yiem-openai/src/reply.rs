@@ -53,14 +53,14 @@ pub struct RecordedReply {
 }
 
 impl RecordedReply {
-    /// A good answer with this body: JSON, or server-sent events.
-    pub fn new(body: impl Into<Vec<u8>>) -> Self {
+    /// A good answer with this body, as text or bytes: JSON, or server-sent events.
+    pub fn new(body: impl AsRef<[u8]>) -> Self {
         Self {
             asked: Asked::Whole,
             status: 200,
             headers: Vec::new(),
             now: None,
-            pieces: vec![body.into()],
+            pieces: vec![body.as_ref().to_vec()],
             options: ReadOptions::default(),
         }
     }
@@ -128,13 +128,13 @@ impl RecordedReply {
     }
 }
 
-/// Reads a recorded body, whole or streamed, in any shape of SP-017 and SP-018, with the system's
+/// Reads a recorded body (text or bytes), whole or streamed, in any shape of SP-017 and SP-018, with the system's
 /// clock and ids. For a status, headers or settings: [`RecordedReply`].
 ///
 /// # Errors
 /// It is an error body, cannot be read, or broke off; what had come by then is with the error.
 #[cfg(feature = "system")]
-pub fn read_reply(body: impl Into<Vec<u8>>) -> Result<AssistantMessage, BrokenReply> {
+pub fn read_reply(body: impl AsRef<[u8]>) -> Result<AssistantMessage, BrokenReply> {
     RecordedReply::new(body).read(&yiem_core::SystemEnv::shared())
 }
 

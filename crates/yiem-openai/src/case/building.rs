@@ -37,12 +37,16 @@ struct RequestInput {
     settings: Option<JsonObject>,
 }
 
+/// A case of a request.
+const EXAMPLE: &str =
+    r#"{"direction": "request", "input": {"messages": [{"role": "user", "content": "hi"}]}}"#;
+
 /// Builds a case's request and gives its body (`yiem wire encode`).
 ///
 /// # Errors
 /// The case cannot be read.
 pub fn encode(json: &str) -> Result<String, CaseError> {
-    let case: RequestCase = object(json)?;
+    let case: RequestCase = object(json, EXAMPLE)?;
     let settings = case.input.settings.unwrap_or_default();
     let mut info = ModelInfo::new(text_of(settings.get("model")));
     info.input.push(yiem_core::Modality::Audio);

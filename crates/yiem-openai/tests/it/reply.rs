@@ -74,6 +74,21 @@ fn every_shape_of_the_seeds_is_read_in_one_call() {
 }
 
 #[test]
+fn a_body_is_text_or_bytes_owned_or_not() {
+    let body = String::from(r#"{"choices":[{"message":{"content":"hi"}}]}"#);
+    let read = [
+        read_reply(&body),
+        read_reply(body.as_str()),
+        read_reply(body.as_bytes()),
+        read_reply(body.clone().into_bytes()),
+        read_reply(body),
+    ];
+    for message in read {
+        assert_eq!(message.unwrap().text(), "hi");
+    }
+}
+
+#[test]
 fn its_time_and_the_ids_of_calls_without_are_those_of_the_env() {
     let env = ManualEnv::new();
     let body = format!(r#"{{"choices":[{{"message":{{"tool_calls":[{CALL}}}]}}}}]}}"#);
