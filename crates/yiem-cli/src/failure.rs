@@ -3,6 +3,7 @@
 //! Knows: exit codes, and that a failure is one line for people. Does not know: what failed.
 
 use std::fmt;
+use std::io;
 use std::process::ExitCode;
 
 use crate::screen::on_one_line;
@@ -42,8 +43,17 @@ impl Failure {
         }
     }
 
-    /// The exit code that there is when all went well, with nothing to say: for a command that
-    /// has told its failure already.
+    /// What became of writing to standard output. A reader that has gone is no failure.
+    pub(crate) fn unless_written(done: io::Result<()>) -> Result<(), Self> {
+        match done {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Self::new(format!(
+                "standard output could not be written: {error}"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Exit code 1 with nothing to say: for a command that has told its failure already.
     pub(crate) fn told() -> Self {
         Self {
             code: 1,
@@ -86,6 +96,19 @@ fn joined(chain: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_reader_that_has_gone_is_no_failure_and_a_full_disk_is_one() {
+        let written = |kind: io::ErrorKind| Failure::unless_written(Err(kind.into()));
+        assert!(Failure::unless_written(Ok(())).is_ok());
+        assert!(written(io::ErrorKind::BrokenPipe).is_ok());
+        let failure = written(io::ErrorKind::StorageFull).unwrap_err();
+        assert!(
+            failure
+                .line()
+                .starts_with("standard output could not be written: ")
+        );
+    }
 
     #[test]
     fn a_failure_is_one_line() {

@@ -139,6 +139,7 @@ pub(crate) async fn run(shared: &Shared) -> Result<(), Failure> {
         }
     };
     let done = chat.talk(input, &mut interrupts).await;
+    let done = done.and_then(|()| Failure::unless_written(chat.show.written()));
     tokio::select! {
         _ = chat.conversation.agent.stop_within(PARTING) => {}
         _ = interrupts.next() => {}
@@ -161,6 +162,8 @@ struct Chat<'a> {
     began: Duration,
     /// Whether a run went wrong, for the exit code of a conversation that was piped in.
     failed: bool,
+    /// Whether the user ended a run by a signal, for the same.
+    stopped: bool,
 }
 
 impl<'a> Chat<'a> {
@@ -182,6 +185,7 @@ impl<'a> Chat<'a> {
             asked,
             began: Duration::ZERO,
             failed: false,
+            stopped: false,
         }
     }
 
@@ -227,7 +231,7 @@ impl<'a> Chat<'a> {
                     if wish == Wish::OfTheSystem || !(input.steers() || running) {
                         return Err(Failure::interrupted());
                     }
-                    self.failed = true;
+                    self.stopped = true;
                     self.interrupted();
                 }
             }
@@ -235,10 +239,11 @@ impl<'a> Chat<'a> {
     }
 
     fn parting(&self, input: &Input) -> Result<(), Failure> {
-        if self.failed && !input.steers() {
-            Err(Failure::told())
-        } else {
-            Ok(())
+        match (self.stopped, self.failed) {
+            _ if input.steers() => Ok(()),
+            (true, _) => Err(Failure::interrupted()),
+            (false, true) => Err(Failure::told()),
+            (false, false) => Ok(()),
         }
     }
 

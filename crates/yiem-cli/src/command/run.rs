@@ -36,8 +36,8 @@ pub(crate) async fn run(args: &RunArgs, shared: &Shared) -> Result<(), Failure> 
         _ = interrupts.next() => {}
     }
     match done? {
-        Left::Outcome(outcome) => verdict(&outcome, &conversation.endpoint, shared),
-        Left::Unread => Ok(()),
+        Some(outcome) => verdict(&outcome, &conversation.endpoint, shared),
+        None => Ok(()),
     }
 }
 
@@ -70,14 +70,15 @@ enum Teller {
         watch: Watch,
     },
     Program {
-        closed: bool,
+        /// Why lines can no longer be written.
+        unwritten: Option<io::Error>,
     },
 }
 
 impl Teller {
     fn new(args: &RunArgs, endpoint: &Endpoint) -> Self {
         if args.json {
-            return Self::Program { closed: false };
+            return Self::Program { unwritten: None };
         }
         let (out, err) = (io::stdout(), io::stderr());
         let progress = if args.quiet {
@@ -111,13 +112,12 @@ impl Teller {
     fn event(&mut self, event: &AgentEvent) {
         match self {
             Self::Person { show, watch } => watch.event(show, event, now()),
-            Self::Program { closed } => {
+            Self::Program { unwritten: Some(_) } => {}
+            Self::Program { unwritten } => {
                 let line = serde_json::to_string(event).unwrap_or_default() + "\n";
                 let mut out = io::stdout().lock();
-                *closed |= out
-                    .write_all(line.as_bytes())
-                    .and_then(|()| out.flush())
-                    .is_err();
+                let done = out.write_all(line.as_bytes());
+                *unwritten = done.and_then(|()| out.flush()).err();
             }
         }
     }
@@ -137,7 +137,14 @@ impl Teller {
     fn is_closed(&self) -> bool {
         match self {
             Self::Person { show, .. } => show.is_closed(),
-            Self::Program { closed } => *closed,
+            Self::Program { unwritten } => unwritten.is_some(),
+        }
+    }
+
+    fn written(&mut self) -> io::Result<()> {
+        match self {
+            Self::Person { show, .. } => show.written(),
+            Self::Program { unwritten } => unwritten.take().map_or(Ok(()), Err),
         }
     }
 }
@@ -146,21 +153,14 @@ fn now() -> Duration {
     SystemEnv::shared().elapsed()
 }
 
-/// How a run was left.
-enum Left {
-    /// With its outcome.
-    Outcome(Box<Outcome>),
-    /// Nobody read the answer any more.
-    Unread,
-}
-
-/// Runs and tells, until the run is over; the user may end it.
+/// Runs and tells, until the run is over; the user may end it. No outcome when nobody read the
+/// answer any more.
 async fn tell(
     conversation: &mut Conversation,
     prompt: &str,
     teller: &mut Teller,
     interrupts: &mut Interrupts,
-) -> Result<Left, Failure> {
+) -> Result<Option<Outcome>, Failure> {
     let agent = &conversation.agent;
     let events = &mut conversation.events;
     let mut outcome = std::pin::pin!(agent.prompt(prompt).into_future());
@@ -204,11 +204,9 @@ async fn tell(
     match outcome {
         Ok(outcome) => {
             teller.finished(if interrupted { "" } else { outcome.text() });
-            Ok(if teller.is_closed() {
-                Left::Unread
-            } else {
-                Left::Outcome(Box::new(outcome))
-            })
+            let unread = teller.is_closed();
+            Failure::unless_written(teller.written())?;
+            Ok((!unread).then_some(outcome))
         }
         Err(error) => {
             teller.finished("");

@@ -124,12 +124,7 @@ pub(crate) fn table(tools: &[Arc<RegisteredTool>], style: Style, width: Option<u
 /// Writes to standard output; a reader that has gone is no failure.
 pub(crate) fn write_out(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::new(format!(
-            "standard output could not be written: {error}"
-        ))),
-        _ => Ok(()),
-    }
+    Failure::unless_written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }
 
 #[cfg(test)]

@@ -52,8 +52,8 @@ pub(crate) struct Show<O, E> {
     waiting: Option<Duration>,
     frame: usize,
     spinner_drawn: bool,
-    /// Whether a file or pipe that is written to was closed.
-    closed: bool,
+    /// Why the answer can no longer be written.
+    unwritten: Option<io::Error>,
     /// The text of the message that was streamed last.
     streamed: String,
 }
@@ -89,14 +89,19 @@ impl<O: Write, E: Write> Show<O, E> {
             waiting: None,
             frame: 0,
             spinner_drawn: false,
-            closed: false,
+            unwritten: None,
             streamed: String::new(),
         }
     }
 
-    /// Whether nobody reads any more what is written.
+    /// Whether what is written does not get anywhere any more.
     pub(crate) fn is_closed(&self) -> bool {
-        self.closed
+        self.unwritten.is_some()
+    }
+
+    /// What became of writing the answer so far.
+    pub(crate) fn written(&mut self) -> io::Result<()> {
+        self.unwritten.take().map_or(Ok(()), Err)
     }
 
     /// Whether there is a line that moves, so that [`tick`](Self::tick) has something to do.
@@ -354,11 +359,10 @@ impl<O: Write, E: Write> Show<O, E> {
     }
 
     fn write_out(&mut self, text: &str) {
-        let done = self
-            .out
-            .write_all(text.as_bytes())
-            .and_then(|()| self.out.flush());
-        self.closed |= is_closed(&done);
+        if self.unwritten.is_none() {
+            let done = self.out.write_all(text.as_bytes());
+            self.unwritten = done.and_then(|()| self.out.flush()).err();
+        }
     }
 
     fn write_err(&mut self, text: &str) {
@@ -368,10 +372,6 @@ impl<O: Write, E: Write> Show<O, E> {
             .write_all(text.as_bytes())
             .and_then(|()| self.err.flush());
     }
-}
-
-fn is_closed(done: &io::Result<()>) -> bool {
-    matches!(done, Err(error) if error.kind() == io::ErrorKind::BrokenPipe)
 }
 
 /// What a tool says of its progress, as text: its `status`, `message` or `text` if it has one.

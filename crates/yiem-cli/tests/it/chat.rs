@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use nix::pty::{Winsize, openpty};
 
-use crate::command::{call_with_input, yiem};
+use crate::command::{Running, call_with_input, yiem};
 use crate::model_server::{Answer, ModelServer, text, tool_call};
 
 #[test]
@@ -38,6 +38,21 @@ fn a_run_that_fails_is_told_and_the_conversation_goes_on() {
     let done = call_with_input(args, "one\ntwo\n").with_code(1);
     assert_eq!(done.out, "Better.\n");
     assert!(done.err.contains("odd request"), "{}", done.err);
+}
+
+#[test]
+fn a_conversation_that_is_piped_in_and_stopped_by_the_user_ends_as_such() {
+    let server = ModelServer::start([Answer::Silence]);
+    let mut command = yiem(["chat", "--base-url", &server.base_url, "--model", "m"]);
+    command.stdin(Stdio::piped());
+    let mut running = Running::start(command);
+    let mut input = running.child.stdin.take().unwrap();
+    input.write_all(b"hi\n").unwrap();
+    server.asked();
+    running.signal("INT");
+    drop(input);
+    let done = running.wait().with_code(130);
+    assert_eq!((done.out.as_str(), done.err.as_str()), ("", ""));
 }
 
 /// The command on a terminal of its own.

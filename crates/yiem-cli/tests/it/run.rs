@@ -1,6 +1,6 @@
 //! `yiem run` against a server.
 
-use std::io::Read;
+use std::io::{Read, Write as _};
 use std::process::Stdio;
 
 use serde_json::{Value, json};
@@ -235,6 +235,33 @@ fn json_lines_are_the_events() {
         (&last["type"], &last["reason"]),
         (&json!("agentEnd"), &json!("failed"))
     );
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_answer_that_cannot_be_written_is_a_failure() {
+    for args in [
+        &["run", "hi"][..],
+        &["run", "--json", "hi"],
+        &["tools"],
+        &["call", "getWeather", r#"{"city":"Oslo"}"#],
+        &["chat"],
+    ] {
+        let full = std::fs::OpenOptions::new()
+            .write(true)
+            .open("/dev/full")
+            .unwrap();
+        let mut command = yiem(args);
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        writer.write_all(b"hi\n").unwrap();
+        drop(writer);
+        command.stdin(reader).stdout(full).stderr(Stdio::piped());
+        let done = command.output().unwrap();
+        let said = String::from_utf8(done.stderr).unwrap();
+        assert_eq!(done.status.code(), Some(1), "{args:?}: {said}");
+        let told = said.matches("standard output could not be written").count();
+        assert_eq!(told, 1, "{args:?}: {said}");
+    }
 }
 
 #[test]

@@ -148,7 +148,8 @@ fn a_call_that_needs_approval_is_told_in_a_run_and_not_made() {
 
 #[test]
 fn a_case_that_is_none_says_what_a_case_is() {
-    for input in ["", " \n", "[]", "nonsense", "42"] {
+    let body = r#"{"choices":[{"message":{"content":"hi"}}]}"#;
+    for input in ["", " \n", "[]", "nonsense", "42", "{}", "{", body] {
         for direction in ["decode", "encode"] {
             let done = call_with_input(["wire", direction], input).with_code(2);
             assert!(
