@@ -271,6 +271,16 @@ pub(crate) fn without_message(text: &str) -> ModelError {
     unreadable(text.as_bytes(), WHY)
 }
 
+/// A reply whose message is an object of another kind: what it says, if it says anything.
+pub(crate) fn other_than_message(message: &Value) -> ModelError {
+    let text = message.to_string();
+    of_silent(&text).unwrap_or_else(|| {
+        const WHY: &str = "holds a `message` that is none of an assistant: it has neither role, \
+                           nor content, nor tool_calls. What came";
+        unreadable(text.as_bytes(), WHY)
+    })
+}
+
 /// A reply that is nothing that can be read.
 pub(crate) fn unreadable(body: &[u8], why: &str) -> ModelError {
     let text = String::from_utf8_lossy(&body[..body.len().min(4 * BODY_CHARS)]);

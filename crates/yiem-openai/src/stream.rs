@@ -33,7 +33,7 @@ use crate::names::OfferedTools;
 use crate::parts::{self, PartKind};
 use crate::think::{Part, ThinkSplitter};
 use crate::usage::Counts;
-use crate::wire::{Body, Choice, List, RareOfBody, RareOfSaid, Said, Text, XGroq};
+use crate::wire::{self, Body, Choice, List, RareOfBody, RareOfSaid, Said, Text, XGroq};
 
 /// The key of a message's or call's `extra` under which the provider's own data stands that has
 /// to go back, by the field that it came in.
@@ -488,9 +488,7 @@ impl ReplyState {
                 self.ended_with(word);
             }
             // Format 1 (SP-017), and Ollama's own: the message stands alone.
-            let message = rare
-                .message
-                .and_then(|raw| serde_json::from_str::<Said<'_>>(raw.get()).ok());
+            let message = rare.message.and_then(Said::of_message);
             // Format 2 (SP-018): the body is the message.
             let speaks = rare.content.is_some() || rare.tool_calls.is_some();
             let said = match message {

@@ -522,7 +522,8 @@ impl<'a> Said<'a> {
         }
     }
 
-    fn speaks(&self) -> bool {
+    /// Whether there is anything in it that is read.
+    pub(crate) fn speaks(&self) -> bool {
         let some = |text: &Text<'_>| text.get().is_some() || matches!(text, Text::Other(_));
         some(&self.content)
             || some(&self.reasoning_content)
@@ -545,6 +546,55 @@ impl<'a> Said<'a> {
             ..Self::default()
         }
     }
+}
+
+/// Fields by which an object is a message, whether or not they say anything.
+const FIELDS_OF_MESSAGE: [&str; 13] = [
+    "role",
+    "content",
+    "tool_calls",
+    "toolCalls",
+    "function_call",
+    "refusal",
+    "reasoning",
+    "reasoning_content",
+    "reasoning_text",
+    "reasoning_details",
+    "thinking",
+    "images",
+    "audio",
+];
+
+/// Whether an object is a message: it has a field of one, or it is empty.
+fn is_message(object: &serde_json::Map<String, Value>) -> bool {
+    let field = |key: &String| FIELDS_OF_MESSAGE.contains(&&**key) || keep_of_message(key);
+    object.is_empty() || object.keys().any(field)
+}
+
+impl<'a> Said<'a> {
+    /// A `message` that stands alone, unless it is an object of another kind.
+    pub(crate) fn of_message(raw: &'a RawValue) -> Option<Self> {
+        let said: Self = serde_json::from_str(raw.get()).ok()?;
+        let other = || serde_json::from_str(raw.get()).is_ok_and(|object| !is_message(&object));
+        (said.speaks() || !other()).then_some(said)
+    }
+}
+
+/// The first `message` of a body, where none of them is the message of an assistant but an object
+/// of another kind. Asked of bodies that said nothing.
+pub(crate) fn other_than_message(text: &str) -> Option<Value> {
+    let mut body: Value = serde_json::from_str(text).ok()?;
+    let mut messages = match body.get_mut("choices").map(Value::take) {
+        Some(Value::Array(choices)) => choices,
+        Some(choice @ Value::Object(_)) => vec![choice],
+        _ => vec![body],
+    };
+    let is_other = |holder: &Value| {
+        let object = holder.get("message").and_then(Value::as_object);
+        object.is_some_and(|object| !is_message(object))
+    };
+    let all = !messages.is_empty() && messages.iter().all(is_other);
+    all.then(|| messages[0]["message"].take())
 }
 
 /// Fields of a call that are read or that say nothing; any other goes back with it.

@@ -93,6 +93,7 @@ impl ReplyState {
             Ok(body) => {
                 self.whole = true;
                 self.body(&body, text);
+                self.other_than_message(text);
                 self.without_answer(text);
             }
             Err(error) if !self.json_lines(text) => {
@@ -116,6 +117,22 @@ impl ReplyState {
                 }
             }
             Err(_) => {}
+        }
+    }
+
+    /// A whole body whose message is an object of another kind: an error of some proxy, mostly. Where
+    /// the reply was cut or filtered, that is told.
+    fn other_than_message(&mut self, text: &str) {
+        let meaning = self.finish.as_deref().map(finish::meaning);
+        let said = self.spoke || !self.calls.is_empty() || !self.reasoning.is_empty();
+        if said || matches!(meaning, Some(Meaning::Length | Meaning::Filter)) {
+            return;
+        }
+        if let Some(other) = wire::other_than_message(text) {
+            let whole = (!self.answered)
+                .then(|| classify::of_silent(text))
+                .flatten();
+            self.fail(whole.unwrap_or_else(|| classify::other_than_message(&other)));
         }
     }
 
