@@ -60,8 +60,8 @@ pub use gateway::{Drained, Gateway, GatewayBuilder, GatewayHttpConfig};
 pub use jsonrpc::{JsonRpcError, RequestId};
 #[cfg(feature = "oauth")]
 pub use oauth::{
-    Consent, FileTokenStore, LoopbackConsent, MemoryTokenStore, OAuthConfig, OAuthTokens,
-    TokenStore,
+    ClientKey, Consent, FileTokenStore, LoopbackConsent, MemoryTokenStore, OAuthConfig,
+    OAuthTokens, TokenStore,
 };
 pub use protocol::{BadDefinition, RemoteTool};
 pub use responder::{ArgsGate, Caller, Responder, ToolServer};

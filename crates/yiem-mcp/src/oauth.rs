@@ -4,24 +4,29 @@
 //! Does not know: how a request is sent. Discovery, registration, PKCE and the checks of issuers are
 //! rmcp's `client,auth`; nothing of it is visible here.
 
+mod assertion;
 mod consent;
+mod key;
 mod store;
 
 pub use consent::{Consent, LoopbackConsent};
+pub use key::ClientKey;
 pub use store::{FileTokenStore, MemoryTokenStore, TokenStore};
 
 use crate::error::{McpError, McpErrorKind};
 use crate::transport::{Challenge, TokenSource};
+use assertion::ClientAssertion;
 use async_trait::async_trait;
 use rmcp::transport::auth::{
-    AuthError, AuthorizationCallback, AuthorizationManager, AuthorizationRequest,
-    ClientCredentialsConfig, CredentialStore, OAuthClientConfig, OAuthState, StoredCredentials,
-    WWWAuthenticateParams,
+    AuthError, AuthorizationCallback, AuthorizationManager, AuthorizationMetadata,
+    AuthorizationRequest, ClientCredentialsConfig, CredentialStore, OAuthClientConfig, OAuthState,
+    StoredCredentials, WWWAuthenticateParams,
 };
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
+use yiem_core::{Env, SystemEnv};
 
 /// How many times one request may be answered with a wish for more rights.
 const STEP_UPS: u32 = 3;
@@ -36,25 +41,41 @@ pub struct OAuthConfig {
     scopes: Vec<String>,
     grant: Grant,
     store: Option<Arc<dyn TokenStore>>,
+    env: Arc<dyn Env>,
 }
 
 #[derive(Clone)]
 enum Grant {
     Code(Arc<dyn Consent>),
     ClientCredentials,
+    ClientKey(ClientKey),
+}
+
+impl Grant {
+    fn key(&self) -> Option<&ClientKey> {
+        match self {
+            Self::ClientKey(key) => Some(key),
+            Self::Code(_) | Self::ClientCredentials => None,
+        }
+    }
 }
 
 impl OAuthConfig {
     /// A client whose person is asked in a browser. Without more, it registers itself at the server.
     pub fn new(consent: Arc<dyn Consent>) -> Self {
+        Self::by(Grant::Code(consent))
+    }
+
+    fn by(grant: Grant) -> Self {
         Self {
             client_name: "Yiem".into(),
             client_id: None,
             client_secret: None,
             client_metadata_url: None,
             scopes: Vec::new(),
-            grant: Grant::Code(consent),
+            grant,
             store: None,
+            env: SystemEnv::shared(),
         }
     }
 
@@ -63,15 +84,15 @@ impl OAuthConfig {
         client_id: impl Into<String>,
         client_secret: impl Into<String>,
     ) -> Self {
-        Self {
-            client_name: "Yiem".into(),
-            client_id: Some(client_id.into()),
-            client_secret: Some(client_secret.into()),
-            client_metadata_url: None,
-            scopes: Vec::new(),
-            grant: Grant::ClientCredentials,
-            store: None,
-        }
+        Self::by(Grant::ClientCredentials)
+            .client_id(client_id)
+            .client_secret(client_secret)
+    }
+
+    /// A client that acts for itself, by its own id and private key (`private_key_jwt`); no person is asked, and
+    /// no secret is sent. The authorization server knows the public key.
+    pub fn client_credentials_with_key(client_id: impl Into<String>, key: ClientKey) -> Self {
+        Self::by(Grant::ClientKey(key)).client_id(client_id)
     }
 
     /// The name that a person is shown. Default `Yiem`.
@@ -115,6 +136,13 @@ impl OAuthConfig {
         self.scopes = scopes.into_iter().map(Into::into).collect();
         self
     }
+
+    /// The clock and the ids of what a key signs. Default: the system's.
+    #[must_use]
+    pub fn env(mut self, env: Arc<dyn Env>) -> Self {
+        self.env = env;
+        self
+    }
 }
 
 impl fmt::Debug for OAuthConfig {
@@ -123,6 +151,7 @@ impl fmt::Debug for OAuthConfig {
             .field("client_name", &self.client_name)
             .field("client_id", &self.client_id)
             .field("client_secret", &self.client_secret.is_some())
+            .field("client_key", &self.grant.key())
             .field("scopes", &self.scopes)
             .finish_non_exhaustive()
     }
@@ -218,62 +247,136 @@ impl OAuthTokens {
 
     /// From nothing to a token: who gives tokens, who are we to them, what does the person say.
     async fn authorize(&self, www_authenticate: Option<&str>) -> Result<(), McpError> {
+        let manager = match &self.config.grant {
+            Grant::Code(consent) => self.by_consent(consent.as_ref(), www_authenticate).await?,
+            Grant::ClientCredentials => self.by_secret(www_authenticate).await?,
+            Grant::ClientKey(key) => self.by_key(key, www_authenticate).await?,
+        };
+        self.keep(manager);
+        Ok(())
+    }
+
+    /// A person agrees.
+    async fn by_consent(
+        &self,
+        consent: &dyn Consent,
+        www_authenticate: Option<&str>,
+    ) -> Result<AuthorizationManager, McpError> {
         let mut state = OAuthState::new(self.url.as_str(), None)
             .await
             .map_err(oauth_error)?;
         if let (OAuthState::Unauthorized(manager), Some(kept)) = (&mut state, self.kept()) {
             manager.set_credential_store(kept);
         }
-        match &self.config.grant {
-            Grant::ClientCredentials => {
-                let credentials = ClientCredentialsConfig::ClientSecret {
-                    client_id: self.config.client_id.clone().unwrap_or_default(),
-                    client_secret: self.config.client_secret.clone().unwrap_or_default(),
-                    scopes: self.config.scopes.clone(),
-                    resource: Some(self.url.clone()),
-                };
-                state
-                    .authenticate_client_credentials(credentials)
-                    .await
-                    .map_err(oauth_error)?;
-            }
-            Grant::Code(consent) => {
-                let mut request = AuthorizationRequest::new(consent.redirect_uri())
-                    .with_client_name(self.config.client_name.as_str())
-                    .with_initial_scope_selection();
-                if let Some(id) = &self.config.client_id {
-                    request = request.with_preregistered_client(id.as_str());
-                }
-                if let Some(secret) = &self.config.client_secret {
-                    request = request.with_client_secret(secret.as_str());
-                }
-                if let Some(url) = &self.config.client_metadata_url {
-                    request = request.with_client_metadata_url(url.as_str());
-                }
-                if !self.config.scopes.is_empty() {
-                    request = request.with_scopes(self.config.scopes.clone());
-                }
-                if let Some(challenge) = www_authenticate {
-                    request = request.with_challenge(challenge);
-                }
-                state
-                    .start_authorization(request)
-                    .await
-                    .map_err(oauth_error)?;
-                let url = state.get_authorization_url().await.map_err(oauth_error)?;
-                let answer = consent.ask(&url).await?;
-                refused(&answer)?;
-                state
-                    .handle_callback_url(&answer)
-                    .await
-                    .map_err(oauth_error)?;
-            }
+        let mut request = AuthorizationRequest::new(consent.redirect_uri())
+            .with_client_name(self.config.client_name.as_str())
+            .with_initial_scope_selection();
+        if let Some(id) = &self.config.client_id {
+            request = request.with_preregistered_client(id.as_str());
         }
-        let manager = state
+        if let Some(secret) = &self.config.client_secret {
+            request = request.with_client_secret(secret.as_str());
+        }
+        if let Some(url) = &self.config.client_metadata_url {
+            request = request.with_client_metadata_url(url.as_str());
+        }
+        if !self.config.scopes.is_empty() {
+            request = request.with_scopes(self.config.scopes.clone());
+        }
+        if let Some(challenge) = www_authenticate {
+            request = request.with_challenge(challenge);
+        }
+        state
+            .start_authorization(request)
+            .await
+            .map_err(oauth_error)?;
+        let url = state.get_authorization_url().await.map_err(oauth_error)?;
+        let answer = consent.ask(&url).await?;
+        refused(&answer)?;
+        state
+            .handle_callback_url(&answer)
+            .await
+            .map_err(oauth_error)?;
+        state
             .into_authorization_manager()
-            .ok_or_else(|| unauthorized("the authorization did not end"))?;
-        self.keep(manager);
-        Ok(())
+            .ok_or_else(|| unauthorized("the authorization did not end"))
+    }
+
+    /// The client says its secret.
+    async fn by_secret(
+        &self,
+        www_authenticate: Option<&str>,
+    ) -> Result<AuthorizationManager, McpError> {
+        let (mut manager, metadata, scopes) = self.found(www_authenticate).await?;
+        if let Some(kept) = self.kept() {
+            manager.set_credential_store(kept);
+        }
+        let credentials = ClientCredentialsConfig::ClientSecret {
+            client_id: self.config.client_id.clone().unwrap_or_default(),
+            client_secret: self.config.client_secret.clone().unwrap_or_default(),
+            scopes,
+            resource: Some(self.url.clone()),
+        };
+        manager.set_metadata(metadata);
+        manager
+            .validate_client_credentials_metadata(&credentials)
+            .and_then(|()| manager.configure_client_credentials(&credentials))
+            .map_err(oauth_error)?;
+        manager
+            .exchange_client_credentials(&credentials)
+            .await
+            .map_err(oauth_error)?;
+        Ok(manager)
+    }
+
+    /// The client signs who it is.
+    async fn by_key(
+        &self,
+        key: &ClientKey,
+        www_authenticate: Option<&str>,
+    ) -> Result<AuthorizationManager, McpError> {
+        let (mut manager, metadata, scopes) = self.found(www_authenticate).await?;
+        let client_id = self.config.client_id.as_deref().unwrap_or_default();
+        let assertion = ClientAssertion {
+            client_id,
+            key,
+            resource: &self.url,
+            scopes: &scopes,
+        };
+        let token = assertion.token(&metadata, self.config.env.as_ref()).await?;
+        let kept = self.kept().unwrap_or_else(|| Kept {
+            store: Arc::new(MemoryTokenStore::default()),
+            server: self.url.clone(),
+        });
+        kept.save(token).await.map_err(oauth_error)?;
+        manager.set_credential_store(kept);
+        manager.set_metadata(metadata);
+        manager
+            .configure_client_id(client_id)
+            .map_err(oauth_error)?;
+        Ok(manager)
+    }
+
+    /// The authorization server, and the scopes that a client asks for which acts for itself: those that were
+    /// configured, else what the server says.
+    async fn found(
+        &self,
+        www_authenticate: Option<&str>,
+    ) -> Result<(AuthorizationManager, AuthorizationMetadata, Vec<String>), McpError> {
+        let manager = AuthorizationManager::new(self.url.as_str())
+            .await
+            .map_err(oauth_error)?;
+        let found = manager
+            .resolve_metadata_from_challenge(www_authenticate)
+            .await
+            .map_err(oauth_error)?;
+        let mut scopes = self.config.scopes.clone();
+        if scopes.is_empty() {
+            scopes = manager.select_initial_scopes(&[]).await;
+            // For a client that renews its token by itself there is nothing to be offline for.
+            scopes.retain(|scope| scope != "offline_access");
+        }
+        Ok((manager, found.metadata, scopes))
     }
 
     /// More rights under the client that we are already: those we had and those the server names.
