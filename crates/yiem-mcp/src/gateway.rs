@@ -107,6 +107,12 @@ impl GatewayBuilder {
         self
     }
 
+    /// Offers this tool; again and again, the later of one name wins.
+    #[must_use]
+    pub fn tool(self, tool: impl Tool) -> Self {
+        self.tools([Arc::new(tool) as Arc<dyn Tool>])
+    }
+
     /// Offers these tools; again and again, the later of one name wins.
     #[must_use]
     pub fn tools(mut self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {

@@ -275,6 +275,13 @@ impl ToolServer {
         self
     }
 
+    /// The same with a version of its own, which callers are told. Default: yiem-mcp's.
+    #[must_use]
+    pub fn version(mut self, version: impl Into<Arc<str>>) -> Self {
+        self.version = version.into();
+        self
+    }
+
     /// The same with words on its use.
     #[must_use]
     pub fn instructions(mut self, text: impl Into<Arc<str>>) -> Self {

@@ -98,3 +98,8 @@ pub mod tools;
 #[cfg(all(doctest, feature = "macros", feature = "mcp-stdio", feature = "openai"))]
 #[doc = include_str!("../../../README.md")]
 pub mod readme {}
+
+/// The page on the gateway, whose programs are compiled.
+#[cfg(all(doctest, feature = "gateway", feature = "mcp-stdio"))]
+#[doc = include_str!("../../../docs/gateway.md")]
+pub mod gateway_page {}

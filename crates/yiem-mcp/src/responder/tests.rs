@@ -32,6 +32,18 @@ async fn the_handshake_takes_the_version_asked_for_or_offers_its_own() {
 }
 
 #[tokio::test]
+async fn a_server_tells_its_own_name_and_version() {
+    let server = server().version("4.2.0");
+    let params = JsonObject::from_iter([("protocolVersion".to_owned(), "2025-06-18".into())]);
+    let caller = Caller::new(CancelToken::new(), |_| {});
+    let answer = server.respond("initialize", params, caller).await.unwrap();
+    assert_eq!(
+        answer["serverInfo"],
+        json!({"name": "s", "version": "4.2.0"})
+    );
+}
+
+#[tokio::test]
 async fn a_modern_request_is_held_to_its_metadata() {
     let result = ask("tools/list", meta("2026-07-28")).await.unwrap();
     assert_eq!(result["resultType"], "complete");

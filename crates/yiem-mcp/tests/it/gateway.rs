@@ -65,25 +65,19 @@ fn builder() -> (GatewayBuilder, Signs) {
         Arc::new(tokio::sync::Notify::new()),
         Arc::new(tokio::sync::Notify::new()),
     );
-    let tools = ["echo", "steps", "hang"].map(|name| {
-        let definition = ToolDefinition {
-            name: name.into(),
-            input_schema: json!({"type": "object", "properties": {"text": {"type": "string"}}}),
-            ..ToolDefinition::default()
-        };
-        let tool: Arc<dyn Tool> = Arc::new(TestTool {
-            definition: Arc::new(definition),
+    let tool = |name: &str| {
+        let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}});
+        TestTool {
+            definition: Arc::new(ToolDefinition::new(name, "", schema)),
             dropped: Arc::clone(&dropped),
             begun: Arc::clone(&begun),
-        });
-        tool
-    });
-    (
-        Gateway::builder(SystemEnv::shared())
-            .name("test")
-            .tools(tools),
-        Signs { begun, dropped },
-    )
+        }
+    };
+    let builder = Gateway::builder(SystemEnv::shared())
+        .name("test")
+        .tools(["echo", "steps"].map(|name| Arc::new(tool(name)) as Arc<dyn Tool>))
+        .tool(tool("hang"));
+    (builder, Signs { begun, dropped })
 }
 
 async fn over_http(
