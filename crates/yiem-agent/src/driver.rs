@@ -15,6 +15,7 @@ mod turn_hooks;
 
 use std::future::Future;
 use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::Duration;
@@ -124,6 +125,8 @@ struct Driver {
     told: mpsc::Receiver<CallMessage>,
     prepared: Vec<Option<PreparedToolCall>>,
     journal_silent: bool,
+    /// How many calls were accepted, for those that calls make.
+    accepted: Arc<AtomicU32>,
     /// What calls came to, before their hooks: kept in case a hook hangs.
     executed: Vec<Arc<OnceLock<ToolOutput>>>,
     spans: crate::telemetry::RunSpans,
@@ -173,6 +176,7 @@ impl Driver {
             told,
             prepared: Vec::new(),
             journal_silent: false,
+            accepted: Arc::default(),
             executed: Vec::new(),
         })
     }
@@ -538,6 +542,7 @@ impl Driver {
             approvals: Arc::clone(&self.shared.approvals),
             tell: self.tell.clone(),
             trace,
+            accepted: Arc::clone(&self.accepted),
         });
         drop(state);
         self.prepared.clear();
@@ -601,6 +606,7 @@ impl Driver {
             Work::Request(ready) => self.request_ready(ready),
             Work::Prepared(index, prepared) => {
                 let args = Arc::clone(prepared.args.shared());
+                self.accepted.fetch_add(1, Ordering::Relaxed);
                 if let Some(slot) = self.prepared.get_mut(index) {
                     *slot = Some(prepared);
                 }
@@ -681,15 +687,13 @@ impl Driver {
     fn check_answer(&mut self) {
         let state = self.shared.lock();
         let spec = state.active.as_ref().and_then(|a| a.output.clone());
-        let text = state
-            .run
-            .as_ref()
-            .map(crate::run::Run::answer_text)
-            .unwrap_or_default();
+        let run = state.run.as_ref();
+        let text = run.map(crate::run::Run::answer_text).unwrap_or_default();
+        let answer = run.map(|run| run.answer().clone()).unwrap_or_default();
         drop(state);
         let check = match spec {
             None => AnswerCheck::Good(serde_json::Value::String(text)),
-            Some(spec) => spec.check(&text),
+            Some(spec) => spec.check(&text, &answer),
         };
         self.handle(Input::AnswerChecked(check));
     }

@@ -33,6 +33,19 @@ pub struct AgentEvent {
     pub seq: u64,
 }
 
+impl AgentEvent {
+    /// The piece of the model's visible text that this event tells, if it tells one.
+    #[must_use]
+    pub fn text_delta(&self) -> Option<&str> {
+        match &self.kind {
+            EventKind::MessageUpdate {
+                delta: MessageDelta::Text { text },
+            } => Some(text),
+            _ => None,
+        }
+    }
+}
+
 /// What happened. New kinds come with new versions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(
@@ -128,6 +141,9 @@ pub enum EventKind {
         reason: RejectReason,
         /// What the model reads.
         message: Arc<str>,
+        /// The call that made it, when a tool calls a tool; that one reads `message`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent_tool_call_id: Option<ToolCallId>,
     },
     /// A person is asked about a call. No call of the batch has started yet, unless the batch
     /// is sequential.

@@ -5,6 +5,7 @@
 mod as_tool;
 mod input;
 mod prompt;
+mod prompt_stream;
 mod state;
 mod typed;
 
@@ -33,6 +34,7 @@ use crate::sink::{Listener, Subscription};
 pub use as_tool::AgentTool;
 pub use input::IntoMessage;
 pub use prompt::{Prompt, PromptFuture};
+pub use prompt_stream::PromptStream;
 pub use state::AgentState;
 pub use typed::{Typed, TypedPrompt};
 
@@ -556,7 +558,8 @@ impl Agent {
     /// conversation. It keeps no journal; questions to a person can be answered on either.
     #[must_use]
     pub fn fork(&self) -> Self {
-        Self::of(self.shared().fork(None))
+        let shared = self.shared();
+        Self::of(shared.fork(None, shared.config.grace, shared.deps.clone()))
     }
 
     /// A handle that does not keep the agent alive.

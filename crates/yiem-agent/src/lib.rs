@@ -63,8 +63,8 @@ pub use event::{
     QueueChange, RejectReason,
 };
 pub use handle::{
-    Agent, AgentState, AgentTool, IntoMessage, Prompt, PromptFuture, Stopped, Typed, TypedPrompt,
-    WeakAgent,
+    Agent, AgentState, AgentTool, IntoMessage, Prompt, PromptFuture, PromptStream, Stopped, Typed,
+    TypedPrompt, WeakAgent,
 };
 pub use hook::{
     AfterToolCall, AgentHook, BeforeModelCall, BeforeToolCall, Compaction, CompactionView,

@@ -9,6 +9,7 @@ mod whole;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -46,6 +47,8 @@ pub(crate) struct TurnEnv {
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) tell: mpsc::Sender<CallMessage>,
     pub(crate) trace: Arc<[(String, String)]>,
+    /// How many calls were accepted in the run, those that calls make included.
+    pub(crate) accepted: Arc<AtomicU32>,
 }
 
 /// What a call tells the driver. All calls of a run share one bounded channel, so its order is

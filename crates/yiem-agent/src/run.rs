@@ -269,6 +269,20 @@ enum Onward {
     Repair,
 }
 
+/// What came of the calls by which the final answer is given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// There was none, or none that counts.
+    #[default]
+    None,
+    /// One was taken in this turn.
+    Given,
+    /// One was taken in an earlier turn.
+    Earlier,
+    /// None was taken in this turn; why the last was not.
+    Refused(String),
+}
+
 /// One run: one user message to its final answer.
 #[derive(Debug)]
 pub struct Run {
@@ -317,6 +331,9 @@ pub struct Run {
     accepted: u32,
     repeats: Repeats,
     repairs: u32,
+    answer: Answer,
+    /// Why the run ends, while the answer that there is by then is looked for.
+    ending: Option<EndReason>,
     output: Option<serde_json::Value>,
     last_text: Option<Arc<Message>>,
     end: Option<EndReason>,
@@ -364,6 +381,8 @@ impl Run {
             accepted: 0,
             repeats: Repeats::default(),
             repairs: 0,
+            answer: Answer::None,
+            ending: None,
             output: None,
             last_text: None,
             end: None,
@@ -469,6 +488,11 @@ impl Run {
         reply
             .map(yiem_core::AssistantMessage::text)
             .unwrap_or_default()
+    }
+
+    /// What came of the calls by which the final answer is given.
+    pub(crate) fn answer(&self) -> &Answer {
+        &self.answer
     }
 
     /// Whether the run has ended or takes nothing more in: whatever comes now is for the next.

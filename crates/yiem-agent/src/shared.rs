@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot};
 use yiem_core::{
@@ -210,8 +211,8 @@ impl Shared {
     }
 
     /// The same agent with a conversation of its own, told of by one more listener. Questions to
-    /// a person are shared.
-    pub(crate) fn fork(&self, listener: Option<Listener>) -> Self {
+    /// a person are shared. `grace` and `deps` take the place of its own.
+    pub(crate) fn fork(&self, listener: Option<Listener>, grace: Duration, deps: Deps) -> Self {
         let state = self.lock();
         let session_id = SessionId::new(self.env.new_id(IdKind::Session));
         let mut settings = state.settings.clone();
@@ -220,15 +221,19 @@ impl Shared {
         options.session_id = Some(session_id.clone());
         settings.options = Arc::new(options);
         let listeners: Arc<[Listener]> = self.listeners.iter().cloned().chain(listener).collect();
+        let mut config = Arc::clone(&self.config);
+        if config.grace != grace {
+            Arc::make_mut(&mut config).grace = grace;
+        }
         Self {
-            config: Arc::clone(&self.config),
+            config,
             env: Arc::clone(&self.env),
             hooks: self.hooks.clone(),
             has_sinks: has_sinks(&listeners),
             listeners,
             subscribers: Subscribers::default(),
             approvals: Arc::clone(&self.approvals),
-            deps: self.deps.clone(),
+            deps,
             catalog: self.catalog.clone(),
             has_sources: self.has_sources,
             compactor: self.compactor,

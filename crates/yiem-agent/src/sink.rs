@@ -153,7 +153,7 @@ impl Subscription {
         state.events.pop_front().map(Delivery::Event)
     }
 
-    fn poll_delivery(&mut self, cx: &mut Context<'_>) -> Poll<Option<Delivery>> {
+    pub(crate) fn poll_delivery(&mut self, cx: &mut Context<'_>) -> Poll<Option<Delivery>> {
         let mut state = self.0.lock();
         if let Some(delivery) = Self::take(&mut state) {
             return Poll::Ready(Some(delivery));

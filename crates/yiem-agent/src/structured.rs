@@ -13,7 +13,7 @@ use yiem_core::{
 };
 use yiem_tools::{ArgsValidator, InputSchema, RegisteredTool, SchemaLimits, ToolRegistry};
 
-use crate::run::AnswerCheck;
+use crate::run::{Answer, AnswerCheck};
 
 /// How the model is told of the wanted shape.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -106,16 +106,26 @@ impl OutputSpec {
         }
     }
 
-    /// Holds the answer against the shape: what the tool was given, else the final text.
-    pub(crate) fn check(&self, text: &str) -> AnswerCheck {
-        let given = self
-            .given
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        if let Some(value) = given {
-            return AnswerCheck::Good(self.unwrapped(value));
+    /// Holds the answer against the shape: what the tool was given in the last turn; else the
+    /// final text; where that does not fit, what the tool was given earlier.
+    pub(crate) fn check(&self, text: &str, answer: &Answer) -> AnswerCheck {
+        let given = match answer {
+            Answer::Given | Answer::Earlier => {
+                let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+                given.clone().map(|value| self.unwrapped(value))
+            }
+            Answer::None | Answer::Refused(_) => None,
+        };
+        match given {
+            Some(value) if *answer == Answer::Given => AnswerCheck::Good(value),
+            given => match (self.check_text(text), given) {
+                (AnswerCheck::Wrong(_), Some(value)) => AnswerCheck::Good(value),
+                (check, _) => check,
+            },
         }
+    }
+
+    fn check_text(&self, text: &str) -> AnswerCheck {
         let how = match self.mode {
             OutputMode::Tool => format!("Call the tool {FINAL_ANSWER} with the answer."),
             OutputMode::ResponseFormat => {

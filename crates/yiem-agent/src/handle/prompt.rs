@@ -3,18 +3,19 @@
 use std::fmt;
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use serde_json::Value;
 use tokio::sync::oneshot;
-use yiem_core::{BoxFuture, Message};
+use yiem_core::{BoxFuture, Message, RunId};
 
+use super::prompt_stream::PromptStream;
 use super::typed::TypedPrompt;
 use super::{Agent, IntoMessage, input, runtime};
 use crate::error::RunError;
 use crate::outcome::Outcome;
-use crate::shared::{Shared, WhenBusy};
+use crate::shared::{Begun, Shared, WhenBusy};
 use crate::structured::{OutputMode, OutputSpec};
 
 /// A message to an agent; made by [`Agent::prompt`]. Await it for the outcome.
@@ -38,6 +39,26 @@ impl Prompt {
         Self { agent, message }
     }
 
+    /// The events of its run as they come, the model's text among them (R-10), and the outcome
+    /// behind them.
+    ///
+    /// ```
+    /// # use yiem_agent::{Agent, RunError};
+    /// # async fn shown(agent: &Agent) -> Result<(), RunError> {
+    /// let mut answer = agent.prompt("Why is the sky blue?").stream();
+    /// while let Some(text) = answer.next_text().await {
+    ///     print!("{text}");
+    /// }
+    /// let outcome = answer.outcome().await?.ok()?;
+    /// # drop(outcome);
+    /// # Ok(()) }
+    /// ```
+    pub fn stream(self) -> PromptStream {
+        let run = Arc::default();
+        let agent = self.agent.clone();
+        PromptStream::new(agent, self.begin_as(None, Some(Arc::clone(&run))), run)
+    }
+
     /// Asks for an answer that is a `T` (R-13): its schema is derived, the answer is validated
     /// against it, and goes back to the model when it does not fit, a bounded number of times.
     ///
@@ -54,6 +75,15 @@ impl Prompt {
     }
 
     pub(super) fn begin(self, output: Option<(Value, OutputMode)>) -> PromptFuture {
+        self.begin_as(output, None)
+    }
+
+    /// The same; the run's id is put into `run` once it has begun.
+    fn begin_as(
+        self,
+        output: Option<(Value, OutputMode)>,
+        run: Option<Arc<OnceLock<RunId>>>,
+    ) -> PromptFuture {
         PromptFuture(Box::pin(async move {
             let Self { agent, message } = self;
             runtime()?;
@@ -101,6 +131,10 @@ impl Prompt {
                 Some(ticket),
                 aborted,
             )?;
+            if let (Some(run), Begun::Now(id) | Begun::Later(id)) = (run, &begun) {
+                // Before its first event, and only here.
+                let _ = run.set(id.clone());
+            }
             agent.begun(begun);
             awaited(&agent, ticket, outcome).await
         }))

@@ -72,7 +72,13 @@ impl<T: JsonSchema + DeserializeOwned + 'static> IntoFuture for TypedPrompt<T> {
         let run = self.prompt.begin(Some((schema, self.mode)));
         Box::pin(async move {
             let mut outcome = run.await?.ok()?;
-            let value = outcome.output.take().unwrap_or_default();
+            let Some(value) = outcome.output.take() else {
+                let said = "the run was stopped before it had an answer of the wanted shape";
+                return Err(RunError::Output {
+                    message: said.to_owned(),
+                    outcome: Box::new(outcome),
+                });
+            };
             match T::deserialize(&value) {
                 Ok(typed) => {
                     outcome.output = Some(value);

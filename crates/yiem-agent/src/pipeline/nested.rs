@@ -12,8 +12,9 @@ use yiem_core::{
     ToolResultMessage,
 };
 
-use super::{CallMessage, CallProgress, TurnEnv, execute, prepare};
-use crate::event::{EventKind, ExecutionResult};
+use super::{CallMessage, CallProgress, Rejection, TurnEnv, execute, prepare};
+use crate::event::{EventKind, ExecutionResult, RejectReason};
+use crate::outcome::Limit;
 
 /// How deep calls may make calls.
 const MAX_DEPTH: u32 = 8;
@@ -41,6 +42,23 @@ impl NestedCaller {
     }
 }
 
+impl NestedCaller {
+    /// Why the call may not be made, as the run's limit of calls has it; `counts` takes one of
+    /// those that are left.
+    fn over_limit(&self, counts: bool) -> Option<Rejection> {
+        let max = self.turn.config.limits.tool_calls;
+        let more = |made: u32| {
+            max.is_none_or(|max| made < max)
+                .then(|| made + u32::from(counts))
+        };
+        let accepted = &self.turn.accepted;
+        let taken = accepted.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        let max = max.filter(|_| taken.is_err())?;
+        let text = format!("Not executed: {}.", Limit::ToolCalls { max });
+        Some(Rejection::new(RejectReason::Limit, text))
+    }
+}
+
 #[async_trait]
 impl ToolCaller for NestedCaller {
     fn offers(&self, name: &str) -> bool {
@@ -61,17 +79,36 @@ impl ToolCaller for NestedCaller {
         let turn = &self.turn;
         let call = Arc::new(ToolCall::new(turn.env.new_id(IdKind::Call), name, args));
         let parent = Some(self.parent.clone());
-        let prepared = prepare(turn, self.index, Arc::clone(&call), parent.clone())
-            .await
-            .map_err(|rejection| {
-                ToolError::new(rejection.output.plain_text()).with_details(rejection.output.details)
-            })?;
         let tool_name: Arc<str> = name.into();
         let tell = |kind| {
             turn.tell.send(CallMessage::Told {
                 call: self.index,
                 kind: Box::new(kind),
             })
+        };
+        // Nobody is asked about a call that may not be made; whether it may is known once it is
+        // accepted: others may be made meanwhile.
+        let accepted = match self.over_limit(false) {
+            Some(over) => Err(over),
+            None => match prepare(turn, self.index, Arc::clone(&call), parent.clone()).await {
+                Ok(prepared) => self.over_limit(true).map_or(Ok(prepared), Err),
+                Err(rejection) => Err(rejection),
+            },
+        };
+        let prepared = match accepted {
+            Ok(prepared) => prepared,
+            Err(Rejection { reason, output }) => {
+                let text = output.plain_text();
+                let _ = tell(EventKind::ToolCallRejected {
+                    tool_call_id: call.id.clone(),
+                    tool_name,
+                    reason,
+                    message: text.as_str().into(),
+                    parent_tool_call_id: parent,
+                })
+                .await;
+                return Err(ToolError::new(text).with_details(output.details));
+            }
         };
         let _ = tell(EventKind::ToolExecutionStart {
             tool_call_id: call.id.clone(),

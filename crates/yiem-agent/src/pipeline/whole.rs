@@ -3,6 +3,7 @@
 //! Knows: the agent's choice, and how a file is named. Does not know: how text is cut; the
 //! crate of the tools does.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use yiem_core::{ToolCallId, ToolOutput};
@@ -29,7 +30,7 @@ pub(super) async fn keep(
         let path = file(folder, turn.run_id.as_str(), call.as_str());
         let told = path.display().to_string();
         let told = match tokio::task::spawn_blocking(move || write(&path, &whole)).await {
-            Ok(Ok(())) => told,
+            Ok(Ok(path)) => path.display().to_string(),
             Ok(Err(error)) => format!("{told} could not be written: {error}"),
             Err(error) => format!("{told} could not be written: {error}"),
         };
@@ -37,11 +38,25 @@ pub(super) async fn keep(
     }
 }
 
-fn write(path: &Path, text: &str) -> std::io::Result<()> {
+/// Writes a file of that name, or of that name and a number: servers give the same id to calls of
+/// several replies, and what one of them came to is not written over.
+fn write(path: &Path, text: &str) -> std::io::Result<PathBuf> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }
-    std::fs::write(path, text)
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let mut file = path.to_owned();
+    let mut number = 1_u32;
+    loop {
+        match std::fs::File::create_new(&file) {
+            Ok(mut open) => return open.write_all(text.as_bytes()).map(|()| file),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+                number += 1;
+                file = path.with_file_name(format!("{stem}-{number}.txt"));
+            }
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// The file of a call's whole result. Ids come from models: nothing of them leads elsewhere.

@@ -7,7 +7,7 @@ use yiem_core::{
     Content, JsonObject, Message, StopReason, ToolErrorKind, ToolOutput, ToolResultMessage,
 };
 
-use super::{At, Run, RunFacts, Step};
+use super::{Answer, At, Run, RunFacts, Step};
 use crate::batch::{Batch, Next};
 use crate::config::{SteeringPoint, TerminatePolicy};
 use crate::event::{ApprovalResolution, EventKind, ExecutionResult, MessageRole, RejectReason};
@@ -95,7 +95,9 @@ impl Run {
             ));
         }
         let limits = &self.rules.config.limits;
-        if let Some(max) = limits.tool_calls.filter(|max| self.accepted >= *max) {
+        // A final answer is no call of a tool of the agent's: it is let through.
+        let spent = limits.tool_calls.filter(|max| self.accepted >= *max);
+        if let Some(max) = spent.filter(|_| !self.is_answer(index)) {
             self.end_after_batch
                 .get_or_insert(EndReason::Limit(Limit::ToolCalls { max }));
             return Some((
@@ -152,7 +154,9 @@ impl Run {
             return;
         };
         batch.prepared(index, args);
-        self.accepted += 1;
+        if !self.is_answer(index) {
+            self.accepted += 1;
+        }
         self.drive_batch(facts);
     }
 
@@ -160,36 +164,62 @@ impl Run {
         &mut self,
         index: usize,
         reason: RejectReason,
-        output: ToolOutput,
+        mut output: ToolOutput,
         facts: &dyn RunFacts,
     ) {
         if !self.batch.as_ref().is_some_and(|b| b.is_preparing(index)) {
             return;
         }
-        self.note_failed_answer(index, &output);
+        self.note_answer(index, Err(&output));
+        self.warn_of_repetition(index, &mut output);
         self.reject(index, reason, output, facts);
         self.drive_batch(facts);
     }
 
-    /// An answer given by the final tool that was not of the wanted shape counts as a repair.
-    fn note_failed_answer(&mut self, index: usize, output: &ToolOutput) {
-        let Some(wanted) = &self.rules.output_tool else {
-            return;
-        };
-        let is_answer = self
-            .batch
-            .as_ref()
-            .and_then(|b| b.slot(index))
-            .is_some_and(|slot| slot.name == *wanted);
-        if !is_answer {
+    /// Whether the call gives the final answer, where one of a certain shape is wanted.
+    fn is_answer(&self, index: usize) -> bool {
+        let name = self.batch.as_ref().and_then(|b| b.slot(index));
+        let wanted = self.rules.output_tool.as_ref();
+        wanted.is_some() && name.map(|slot| &slot.name) == wanted
+    }
+
+    /// Notes what came of a call that gives the final answer: it was taken, or why not.
+    fn note_answer(&mut self, index: usize, taken: Result<(), &ToolOutput>) {
+        if !self.is_answer(index) {
             return;
         }
+        match taken {
+            Ok(()) => self.answer = Answer::Given,
+            // One that was taken in the same reply stays.
+            Err(_) if self.answer == Answer::Given => {}
+            Err(output) => self.answer = Answer::Refused(output.plain_text()),
+        }
+    }
+
+    /// A reply whose answers were all refused counts as one repair.
+    fn count_repair(&mut self) {
+        let Answer::Refused(why) = &mut self.answer else {
+            return;
+        };
+        let failure = Failure::Output(std::mem::take(why));
+        self.answer = Answer::None;
         if self.repairs >= self.rules.config.output_repairs {
-            let failure = Failure::Output(output.plain_text());
             self.end_after_batch
                 .get_or_insert(EndReason::Failed(failure));
         }
         self.repairs += 1;
+    }
+
+    /// The model is told that it makes the same call again and again.
+    fn warn_of_repetition(&self, index: usize, output: &mut ToolOutput) {
+        let slot = self.batch.as_ref().and_then(|b| b.slot(index));
+        if let Some((slot, times)) = slot.and_then(|slot| Some((slot, slot.repeated?))) {
+            output.content.push(Content::text(format!(
+                "Warning: this is call number {times} of {} with the same arguments. Calling it \
+                 again will not help; use what you know, or try something else.",
+                slot.name
+            )));
+        }
     }
 
     fn reject(
@@ -217,6 +247,7 @@ impl Run {
             tool_name,
             reason,
             message: text,
+            parent_tool_call_id: None,
         });
     }
 
@@ -249,16 +280,15 @@ impl Run {
 
     fn end_call(&mut self, index: usize, mut output: ToolOutput, facts: &dyn RunFacts) {
         self.end_nested(index);
-        let Some(slot) = self.batch.as_ref().and_then(|b| b.slot(index)) else {
-            return;
-        };
-        if let Some(times) = slot.repeated {
-            output.content.push(Content::text(format!(
-                "Warning: this is call number {times} of {} with the same arguments. Calling it \
-                 again will not help; use what you know, or try something else.",
-                slot.name
-            )));
-        }
+        self.note_answer(
+            index,
+            if output.is_error {
+                Err(&output)
+            } else {
+                Ok(())
+            },
+        );
+        self.warn_of_repetition(index, &mut output);
         let (terminate, is_error) = (output.terminate, output.is_error);
         let Some(message) = self.result_message(index, output, facts) else {
             return;
@@ -317,6 +347,7 @@ impl Run {
 
     /// Every call has its result: they enter the history in the order of the reply.
     fn batch_done(&mut self, facts: &dyn RunFacts) {
+        self.count_repair();
         let Some(batch) = &self.batch else { return };
         let results = batch.results();
         let (any, all) = batch.terminate();
@@ -402,12 +433,22 @@ impl Run {
                     return;
                 }
             }
+            EventKind::ToolCallRejected {
+                reason: RejectReason::Limit,
+                ..
+            } => {
+                if let Some(max) = self.rules.config.limits.tool_calls {
+                    self.end_after_batch
+                        .get_or_insert(EndReason::Limit(Limit::ToolCalls { max }));
+                }
+            }
             EventKind::ToolExecutionStart {
                 tool_call_id,
                 tool_name,
                 ..
             } => {
                 self.calls += 1;
+                self.accepted += 1;
                 self.nested
                     .push((index, tool_call_id.clone(), Arc::clone(tool_name)));
             }

@@ -29,6 +29,9 @@ impl Run {
         self.truncated = None;
         self.terminated = false;
         self.interrupted = false;
+        if self.answer == Answer::Given {
+            self.answer = Answer::Earlier;
+        }
         self.onward = None;
         self.attempt = 1;
         self.compacted = false;
@@ -71,8 +74,10 @@ impl Run {
 
     pub(super) fn turn_done(&mut self, facts: &dyn RunFacts) {
         self.close_turn();
-        if let Some(reason) = self.cut.clone().or_else(|| self.end_after_batch.take()) {
+        if let Some(reason) = self.cut.clone() {
             self.finish(reason, facts);
+        } else if let Some(reason) = self.end_after_batch.take() {
+            self.conclude(reason, facts);
         } else if self.rules.judge_turns {
             self.request(Step::JudgeTurn, At::Judging);
         } else {
@@ -83,7 +88,7 @@ impl Run {
     pub(super) fn judged(&mut self, answer: Result<StopAfterTurn, Failure>, facts: &dyn RunFacts) {
         match answer {
             Ok(StopAfterTurn::GoOn) => self.after_turn(facts),
-            Ok(StopAfterTurn::Stop) => self.finish(EndReason::Stopped, facts),
+            Ok(StopAfterTurn::Stop) => self.conclude(EndReason::Stopped, facts),
             Err(failure) => self.fail_between_turns(failure, facts),
         }
     }
@@ -97,6 +102,10 @@ impl Run {
     }
 
     pub(super) fn counted(&mut self, steering: usize, follow_ups: usize, facts: &dyn RunFacts) {
+        if steering + follow_ups > 0 {
+            // It is looked at again when the run would end the next time.
+            self.output = None;
+        }
         if steering > 0 {
             self.next_turn(Onward::Queued(QueueKind::Steering), facts);
         } else if follow_ups > 0 {
@@ -121,10 +130,10 @@ impl Run {
         let limits = &self.rules.config.limits;
         let turns = limits.turns;
         if turns > 0 && self.turn >= turns {
-            return self.finish(EndReason::Limit(Limit::Turns { max: turns }), facts);
+            return self.conclude(EndReason::Limit(Limit::Turns { max: turns }), facts);
         }
         if let Some(limit) = self.spent_limit() {
-            return self.finish(EndReason::Limit(limit), facts);
+            return self.conclude(EndReason::Limit(limit), facts);
         }
         self.onward = Some(why);
         if self.rules.prepare_turns {
@@ -155,11 +164,30 @@ impl Run {
         }
     }
 
+    /// The run ends for a reason of its own; an answer that was given by then is part of what it
+    /// came to.
+    fn conclude(&mut self, reason: EndReason, facts: &dyn RunFacts) {
+        let looks = self.rules.wants_output && self.output.is_none();
+        if looks && !matches!(reason, EndReason::Failed(_)) {
+            self.ending = Some(reason);
+            self.request(Step::CheckAnswer, At::Checking);
+        } else {
+            self.finish(reason, facts);
+        }
+    }
+
     pub(super) fn answer_checked(&mut self, check: AnswerCheck, facts: &dyn RunFacts) {
+        if let Some(reason) = self.ending.take() {
+            if let AnswerCheck::Good(value) = check {
+                self.output = Some(value);
+            }
+            return self.finish(reason, facts);
+        }
         match check {
             AnswerCheck::Good(value) => {
                 self.output = Some(value);
-                self.natural_end(facts);
+                // What was sent while the answer was looked at is delivered all the same.
+                self.request(Step::CountQueues, At::Counting);
             }
             AnswerCheck::Wrong(problem) => {
                 if self.repairs >= self.rules.config.output_repairs {

@@ -381,6 +381,7 @@ at 1s: deny "not from inside"
               toolExecutionStart call_1 outer {}
               approvalRequested call_2 echo "May it?"
               approvalResolved call_2 denied "not from inside"
+              toolCallRejected call_2 blocked "not from inside"
               toolExecutionEnd call_1 error "not from inside"
               messageEnd toolResult call_1 error "not from inside"
             turnEnd 1, 1 result
