@@ -57,8 +57,9 @@ pub enum SteeringPoint {
 pub struct Limits {
     /// Model replies per run, counted when they are asked for; 0 is no limit. Default 50.
     pub turns: u32,
-    /// Tool calls per run; calls beyond it are answered with a result that says so and the run
-    /// ends. Default none.
+    /// Tool calls per run, those that tools make included; calls beyond it are answered with a
+    /// result that says so and the run ends. The call that gives a wanted answer is let
+    /// through. Default none.
     pub tool_calls: Option<u32>,
     /// Tokens per run, as the servers report them, sub-models' included; checked before each
     /// model call. Default none.

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use expect_test::expect;
 use serde_json::json;
 use yiem_agent::Agent;
-use yiem_test::{PausedEnv, Reply, ScriptedModel};
+use yiem_core::{ToolOutput, Usage};
+use yiem_test::{PausedEnv, Reply, ScriptedModel, TestTool};
 use yiem_tools::{FunctionTool, WHOLE_OUTPUT, WHOLE_OUTPUT_FILE, WholeOutput};
 
 use crate::{check_whole, within};
@@ -386,4 +387,85 @@ async fn a_tools_own_limit_of_calls_at_once_is_kept() {
         .filter(|m| m.as_tool_result().is_some());
     assert_eq!(results.count(), 8);
     assert_eq!(most.load(Ordering::SeqCst), 3);
+}
+
+#[test]
+fn a_call_that_is_refused_again_and_again_is_warned_of_and_ends_the_run_too() {
+    for (tools, call) in [
+        ("", "call nobody {}"),
+        ("tool echo echo", "call echo {}"),
+        ("tool echo echo", "raw echo \"[not json\""),
+        (
+            "tool echo echo\nrefuse echo \"not here\"",
+            "call echo {\"value\":\"x\"}",
+        ),
+    ] {
+        let mut script = format!("{tools}\nset identical 2 4\nuser: hi\n");
+        for _ in 0..4 {
+            script.push_str(&format!("model: {call}\n"));
+        }
+        let transcript = crate::play(&script);
+        let results = transcript
+            .lines()
+            .filter(|l| l.contains("messageEnd toolResult"));
+        let warned: Vec<bool> = results
+            .map(|l| l.contains("Warning: this is call number"))
+            .collect();
+        assert_eq!(warned, [false, true, true, false], "{transcript}");
+        assert!(transcript.contains("outcome limit"), "{transcript}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn counts_of_a_server_may_be_anything() {
+    let most = || Reply::call("echo", json!({"value": "x"})).usage(u64::MAX, u64::MAX);
+    let costly = TestTool::new("echo", |_, _| async {
+        Ok(ToolOutput {
+            usage: Some(Usage::new(u64::MAX, 1)),
+            ..ToolOutput::text("x")
+        })
+    });
+    let model = ScriptedModel::new([most(), most(), Reply::say("done").usage(1, 1), most()]);
+    let agent = Agent::builder(model)
+        .env(PausedEnv::shared())
+        .tool(costly)
+        .configure(|c| c.limits.session_tokens = Some(u64::MAX))
+        .build()
+        .unwrap();
+    for _ in 0..2 {
+        let outcome = within(agent.prompt("hi")).await.unwrap();
+        assert_eq!(
+            outcome.end.problem().unwrap(),
+            format!("{0} tokens are used, the session may use {0}", u64::MAX)
+        );
+    }
+    assert_eq!(agent.state().usage.all(), Some(u64::MAX));
+}
+
+#[tokio::test]
+async fn whole_results_of_calls_with_one_id_are_all_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let long = |c: &str| json!({"value": c.repeat(100)});
+    let model = ScriptedModel::new([
+        Reply::call_with_id("call_0", "echo", long("a")),
+        Reply::call_with_id("call_0", "echo", long("b")),
+        Reply::call_with_id("c/1", "echo", long("c")).and_call_with_id("c_1", "echo", long("d")),
+        Reply::say("done"),
+    ]);
+    let at = folder.path().to_owned();
+    let agent = Agent::builder(model)
+        .tool(yiem_test::tool::echo())
+        .configure(|config| {
+            config.result_bytes = 10;
+            config.whole_results = WholeOutput::InFolder(at);
+        })
+        .build()
+        .unwrap();
+    let outcome = within(agent.prompt("go")).await.unwrap();
+    let results = outcome.transcript.iter().filter_map(|m| m.as_tool_result());
+    let kept: String = results
+        .map(|r| std::fs::read_to_string(r.details[WHOLE_OUTPUT_FILE].as_str().unwrap()).unwrap())
+        .map(|text| text.chars().next().unwrap())
+        .collect();
+    assert_eq!(kept, "abcd");
 }

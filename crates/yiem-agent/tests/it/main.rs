@@ -11,9 +11,11 @@
 
 mod abort;
 mod alone;
+mod answers;
 mod api;
 mod approvals;
 mod arguments;
+mod asked;
 mod batches;
 mod calls;
 mod compactions;
@@ -29,6 +31,7 @@ mod known;
 mod lifecycle;
 mod limits;
 mod memory;
+mod nested;
 mod output;
 mod panics;
 mod phases;
