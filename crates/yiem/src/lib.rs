@@ -58,10 +58,10 @@ pub use yiem_agent::{
     EndKind, EndReason, EventKind, EventSink, ExecutionResult, Failure, FileJournal, FlushPolicy,
     HookPoint, Input, IntoMessage, Journal, JournalError, JournalRecord, Limit, Limits,
     MessageDelta, MessageRole, ModelCallView, OpenCall, Outcome, OutputMode, PrepareNextTurn,
-    Prompt, PromptFuture, Question, QueueChange, QueueKind, QueueMode, RejectReason, Run, RunError,
-    RunFacts, RunRules, Session, SteeringPoint, Step, StopAfterTurn, Stopped, Subscription,
-    TerminatePolicy, ToolCallView, ToolExecution, ToolResultView, TransformContext, TurnView,
-    Typed, TypedPrompt, WeakAgent, after_tool_call, before_model_call, before_tool_call,
+    Prompt, PromptFuture, PromptStream, Question, QueueChange, QueueKind, QueueMode, RejectReason,
+    Run, RunError, RunFacts, RunRules, Session, SteeringPoint, Step, StopAfterTurn, Stopped,
+    Subscription, TerminatePolicy, ToolCallView, ToolExecution, ToolResultView, TransformContext,
+    TurnView, Typed, TypedPrompt, WeakAgent, after_tool_call, before_model_call, before_tool_call,
     event_sink, prepare_next_turn, should_stop_after_turn, transform_context,
 };
 pub use yiem_core::{

@@ -35,6 +35,7 @@ mod nested;
 mod output;
 mod panics;
 mod phases;
+mod prompt_stream;
 mod property;
 mod queues;
 mod resumed;
