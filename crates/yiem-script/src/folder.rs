@@ -8,6 +8,9 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use yiem_core::Env;
 
 mod handle;
 
@@ -109,6 +112,8 @@ pub(crate) enum PutError {
     NoFile(String),
     /// The file, or the folder, is a symbolic link.
     Link(PathBuf),
+    /// Another writer is at work in the folder.
+    Busy,
     /// The system refused.
     Io(io::Error),
 }
@@ -119,8 +124,29 @@ impl From<io::Error> for PutError {
     }
 }
 
+/// How long a writer waits for others, and how often it looks.
+const BUSY_PAUSE: Duration = Duration::from_millis(20);
+const BUSY_TRIES: usize = 250;
+
+/// As [`put`], aside, and once the other writers in the folder are done.
+pub(crate) async fn put_in_turn(
+    env: &dyn Env,
+    put: impl Fn() -> Result<PathBuf, PutError> + Clone + Send + 'static,
+) -> Result<PathBuf, PutError> {
+    for _ in 1..BUSY_TRIES {
+        match aside(put.clone()).await? {
+            Err(PutError::Busy) => env.sleep(BUSY_PAUSE).await,
+            done => return done,
+        }
+    }
+    aside(put).await?
+}
+
 /// Writes a file into the folder, whole or not at all. `file` has been checked to be a plain
 /// name. Makes the folder if it is not there.
+///
+/// One writer at a time: two that looked at the same moment could both find a name free that is
+/// spelt in two ways. What a writer left behind that was killed goes with the next.
 pub(crate) fn put(
     dir: &Path,
     file: &str,
@@ -135,10 +161,16 @@ pub(crate) fn put(
     }
     // From here on the folder is this one, whatever becomes of its name.
     let folder = Handle::open(dir, false)?;
+    if !folder.lock()? {
+        return Err(PutError::Busy);
+    }
     let target = dir.join(file);
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
         let there = entry.file_name().to_string_lossy().into_owned();
+        if Draft::is_name(&there) {
+            Draft::sweep(&folder, &there);
+        }
         if !there.eq_ignore_ascii_case(file) {
             continue;
         }
@@ -192,6 +224,8 @@ impl<'f> Draft<'f> {
             );
             match folder.create(&name) {
                 Ok(file) => {
+                    // Where there are no locks, drafts are never found unlocked either, and stay.
+                    let _ = file.try_lock();
                     return Ok(Self {
                         folder,
                         name,
@@ -206,6 +240,29 @@ impl<'f> Draft<'f> {
         Err(io::Error::other(
             "the folder is full of files that begin with .writing-; remove them",
         ))
+    }
+
+    /// Whether it is a name that [`Draft::new`] gives.
+    fn is_name(name: &str) -> bool {
+        let middle = name
+            .strip_prefix(".writing-")
+            .and_then(|name| name.strip_suffix(".tmp"));
+        let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        middle
+            .and_then(|middle| middle.split_once('-'))
+            .is_some_and(|(process, number)| digits(process) && digits(number))
+    }
+
+    /// Takes away a draft whose writer is gone. Who writes one holds its lock, and a process that
+    /// is killed lets go of it. What cannot be looked at stays.
+    fn sweep(folder: &Handle, name: &str) {
+        let Ok(file) = folder.open_file(OsStr::new(name)) else {
+            return;
+        };
+        let left = file.metadata().is_ok_and(|kind| kind.is_file()) && file.try_lock().is_ok();
+        if left {
+            let _ = folder.remove(name);
+        }
     }
 
     fn keep_as(mut self, name: &str, overwrite: bool) -> io::Result<()> {

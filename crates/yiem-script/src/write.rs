@@ -140,7 +140,8 @@ impl WriteTool {
         let target = file.clone();
         // Another tool that has the name would go on having it.
         let taken = caller.is_some_and(|caller| caller.offers(&draft.name));
-        folder::aside(move || {
+        let text: Arc<str> = text.into();
+        folder::put_in_turn(&**engine.env(), move || {
             if taken && !dir.join(&target).exists() {
                 return Err(PutError::Taken);
             }
@@ -149,8 +150,6 @@ impl WriteTool {
             })
         })
         .await
-        .map_err(PutError::from)
-        .and_then(|put| put)
         .map_err(|error| put_error(error, &draft.name))?;
         self.folder.added(file.clone(), Arc::new(tool));
 
@@ -285,6 +284,9 @@ fn put_error(error: PutError, name: &str) -> ToolError {
             "{} is a symbolic link, which is not written through; choose another name than {name:?}",
             path.file_name().unwrap_or_default().to_string_lossy()
         )),
+        PutError::Busy => ToolError::new(
+            "another program has been writing tools into the folder for seconds, and nothing was written; try again",
+        ),
         PutError::Io(error) => ToolError::new(format!(
             "the tool could not be written, and nothing was: {error}"
         ))

@@ -1,12 +1,13 @@
 //! A folder held open: what is done in it is done in that folder, whatever its name comes to mean.
 //!
-//! Knows: opening, making and naming files inside one folder, without following links. Does not
-//! know: what the files are. Where the system has no such handles, names are all there is.
+//! Knows: opening, making and naming files inside one folder, without following links, and keeping
+//! others from doing so at the same time. Does not know: what the files are. Where the system has no
+//! such handles, names are all there is.
 
 #[cfg(unix)]
 mod held {
     use std::ffi::OsStr;
-    use std::fs::File;
+    use std::fs::{File, TryLockError};
     use std::io;
     use std::os::fd::OwnedFd;
     use std::path::Path;
@@ -26,6 +27,16 @@ mod held {
             let mut flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
             flags.set(OFlag::O_NOFOLLOW, !may_be_link);
             Ok(Self(openat(AT_FDCWD, dir, flags, Mode::empty())?))
+        }
+
+        /// Takes the folder for this writer alone, as long as the handle is open; the system gives it
+        /// back when the process ends. False where another writer has it. A file system without
+        /// locks keeps nobody away.
+        pub(crate) fn lock(&self) -> io::Result<bool> {
+            match File::from(self.0.try_clone()?).try_lock() {
+                Err(TryLockError::WouldBlock) => Ok(false),
+                Ok(()) | Err(TryLockError::Error(_)) => Ok(true),
+            }
         }
 
         /// Opens a file for reading; a link is an error, and nothing is waited for.
@@ -106,6 +117,12 @@ mod held {
                 return Err(io::ErrorKind::NotADirectory.into());
             }
             Ok(Self(dir.to_owned()))
+        }
+
+        /// No folder is locked here; names that differ in case are one name.
+        #[expect(clippy::unnecessary_wraps, reason = "elsewhere it can fail")]
+        pub(crate) fn lock(&self) -> io::Result<bool> {
+            Ok(true)
         }
 
         /// Opens a file for reading; a link is an error.

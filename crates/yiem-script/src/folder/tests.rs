@@ -11,6 +11,19 @@ fn names(dir: &Path) -> Vec<String> {
     names
 }
 
+/// As [`put`], after the other writers.
+fn put_at_last(dir: &Path, file: &str, overwrite: bool, text: &[u8]) -> Result<PathBuf, PutError> {
+    loop {
+        let put = put(dir, file, overwrite, |f| {
+            text.chunks(999).try_for_each(|part| f.write_all(part))
+        });
+        match put {
+            Err(PutError::Busy) => std::thread::yield_now(),
+            put => return put,
+        }
+    }
+}
+
 #[test]
 fn a_file_is_written_whole() {
     let dir = tempfile::tempdir().unwrap();
@@ -72,11 +85,7 @@ fn of_two_writers_at_once_one_wins_and_its_file_is_whole() {
                     let (dir, start) = (dir.path(), &start);
                     scope.spawn(move || {
                         start.wait();
-                        let text = [b'a' + i; 100_000];
-                        put(dir, "a.js", overwrite, |f| {
-                            text.chunks(999).try_for_each(|part| f.write_all(part))
-                        })
-                        .is_ok()
+                        put_at_last(dir, "a.js", overwrite, &[b'a' + i; 100_000]).is_ok()
                     })
                 })
                 .collect();
@@ -220,7 +229,91 @@ fn drafts_that_others_left_behind_stand_in_nobodys_way() {
         fs::write(dir.path().join(name), "half").unwrap();
     }
     put(dir.path(), "a.js", false, |f| f.write_all(b"whole")).unwrap();
-    assert_eq!(read(dir.path(), 1000).unwrap().len(), 1);
+    assert_eq!(names(dir.path()), ["a.js"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_draft_of_a_writer_that_was_killed_is_swept_and_nothing_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str| fs::write(dir.path().join(name), "half").unwrap();
+    write(".writing-1-0.tmp");
+    let written = File::create(dir.path().join(".writing-1-1.tmp")).unwrap();
+    written.lock().unwrap();
+    let others = [
+        ".writing-.tmp",
+        ".writing-1-.tmp",
+        ".writing-1-2.tmp.js",
+        ".writing-a-1.tmp",
+        "writing-1-1.tmp",
+    ];
+    others.iter().for_each(|name| write(name));
+    let folder = ".writing-1-3.tmp";
+    fs::create_dir(dir.path().join(folder)).unwrap();
+    let link = ".writing-1-4.tmp";
+    std::os::unix::fs::symlink(dir.path().join("writing-1-1.tmp"), dir.path().join(link)).unwrap();
+    // Reading changes nothing.
+    let before = names(dir.path());
+    read(dir.path(), 1000).unwrap();
+    assert_eq!(names(dir.path()), before);
+
+    put(dir.path(), "a.js", false, |f| f.write_all(b"whole")).unwrap();
+    let mut left = [&others[..], &["a.js", ".writing-1-1.tmp", folder, link]].concat();
+    left.sort_unstable();
+    assert_eq!(names(dir.path()), left);
+    drop(written);
+    put(dir.path(), "a.js", true, |f| f.write_all(b"whole")).unwrap();
+    assert!(!names(dir.path()).contains(&".writing-1-1.tmp".to_owned()));
+}
+
+#[test]
+fn of_two_spellings_at_once_one_is_written() {
+    for _ in 0..50 {
+        let dir = tempfile::tempdir().unwrap();
+        let spellings = ["abc.js", "ABC.js", "Abc.js", "aBC.js"];
+        let start = std::sync::Barrier::new(spellings.len());
+        let written: Vec<bool> = std::thread::scope(|scope| {
+            let writers = spellings.map(|file| {
+                let (dir, start) = (dir.path(), &start);
+                scope.spawn(move || {
+                    start.wait();
+                    put_at_last(dir, file, false, file.as_bytes()).is_ok()
+                })
+            });
+            writers.into_iter().map(|w| w.join().unwrap()).collect()
+        });
+        let won: Vec<&str> = spellings
+            .into_iter()
+            .zip(written)
+            .filter_map(|(file, won)| won.then_some(file))
+            .collect();
+        assert_eq!(names(dir.path()), won);
+        assert_eq!(won.len(), 1);
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test(start_paused = true)]
+async fn a_writer_waits_for_the_one_before_and_not_for_ever() {
+    let dir = tempfile::tempdir().unwrap();
+    let env = yiem_test::PausedEnv::shared();
+    let path = dir.path().to_owned();
+    let write = move || put(&path, "a.js", false, |f| f.write_all(b"mine"));
+    let other = Handle::open(dir.path(), false).unwrap();
+    assert!(other.lock().unwrap());
+    let began = env.elapsed();
+    let put = put_in_turn(&*env, write.clone()).await;
+    assert!(matches!(put, Err(PutError::Busy)), "{put:?}");
+    assert!(env.elapsed() - began < Duration::from_secs(10));
+    assert_eq!(names(dir.path()), Vec::<String>::new());
+    // The other is done while this one waits.
+    let released = async {
+        env.sleep(Duration::from_millis(30)).await;
+        drop(other);
+    };
+    let (put, ()) = tokio::join!(put_in_turn(&*env, write), released);
+    put.unwrap();
+    assert_eq!(names(dir.path()), ["a.js"]);
 }
 
 #[cfg(unix)]
