@@ -69,6 +69,17 @@ pub mod method {
     pub const ELICITATION: &str = "elicitation/create";
     /// A person has done what a server's address was for.
     pub const ELICITATION_COMPLETE: &str = "notifications/elicitation/complete";
+
+    /// Whether only clients ask this, whatever the revision: one that comes from a server was sent back.
+    pub(crate) fn is_of_clients(name: &str) -> bool {
+        let of = |family: &str| {
+            name.starts_with(family) && name.as_bytes().get(family.len()) == Some(&b'/')
+        };
+        matches!(name, INITIALIZE | DISCOVER | LISTEN)
+            || ["tools", "prompts", "resources", "completion", "logging"]
+                .into_iter()
+                .any(of)
+    }
 }
 
 /// Keys of `_meta` that the modern revision owns.

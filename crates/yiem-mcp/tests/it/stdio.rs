@@ -1,7 +1,7 @@
 use serde_json::json;
 use std::time::Duration;
 use yiem_core::SystemEnv;
-use yiem_mcp::{CallOptions, McpClient, McpErrorKind, McpServer, Reached};
+use yiem_mcp::{CallOptions, DialectChoice, McpClient, McpErrorKind, McpServer, Reached};
 
 /// A server of a few lines of shell: legacy, with one tool that answers with its own process id.
 const SERVER: &str = r#"
@@ -101,6 +101,46 @@ async fn a_command_with_a_path_and_a_folder_that_is_not_there_are_named_alone() 
         told.contains("/no/such/folder does not exist") && !told.contains("no such command"),
         "{told}"
     );
+}
+
+#[tokio::test]
+async fn a_command_that_only_sends_back_what_it_is_sent_is_told_as_such() {
+    for (server, what) in [
+        (McpServer::stdio("cat", [""; 0]), "`server/discover`"),
+        (
+            McpServer::stdio("sh", ["-c", "echo hello; exec cat"]),
+            "`server/discover`",
+        ),
+        (
+            McpServer::stdio("cat", [""; 0]).dialect(DialectChoice::Legacy),
+            "`initialize`",
+        ),
+        (
+            McpServer::stdio("cat", [""; 0]).dialect(DialectChoice::Bare),
+            "`tools/list`",
+        ),
+    ] {
+        let client = McpClient::new(server.name("echo"), SystemEnv::shared()).unwrap();
+        let listed = tokio::time::timeout(Duration::from_secs(60), client.tools());
+        let error = listed.await.expect("it is known at once").unwrap_err();
+        assert!(
+            matches!(error.kind(), McpErrorKind::Protocol(_)),
+            "{error:?}"
+        );
+        let told = error.to_string();
+        assert!(
+            told.contains(&format!("sends back our own {what} request"))
+                && !told.contains("refused"),
+            "{told}"
+        );
+    }
+    // Requests of a server's own have the same numbers as ours.
+    let asks = SERVER.replace(
+        r#"*'"die"'*)"#,
+        r#"*'"ask"'*) echo '{"jsonrpc":"2.0","id":'$id',"method":"own/question"}'; read -r answer; echo '{"jsonrpc":"2.0","id":'$id',"result":{"content":[{"type":"text","text":"asked"}]}}' ;;
+    *'"die"'*)"#,
+    );
+    assert_eq!(text(&client(&asks), "ask").await.unwrap(), "asked");
 }
 
 #[tokio::test]

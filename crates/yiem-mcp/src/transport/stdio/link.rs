@@ -3,7 +3,8 @@
 use super::outgoing::Outgoing;
 use crate::correlate::{Correlator, Settled};
 use crate::error::{McpError, McpErrorKind};
-use crate::jsonrpc::{Answer, AnswerOutcome, Incoming, Line, RequestId, read};
+use crate::jsonrpc::{Answer, AnswerOutcome, Incoming, IncomingRequest, Line, RequestId, read};
+use crate::protocol::method;
 use crate::transport::Inbox;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -169,8 +170,31 @@ impl Link {
                 self.stray(stray.excerpt.clone());
                 self.inbox.message(Incoming::Unreadable(stray));
             }
+            Incoming::Request(request) if self.is_echo(&request) => {}
             other => self.inbox.message(other),
         }
+    }
+
+    /// Whether it is a request of our own that was sent back, whose waiter is told so. An answer to it
+    /// would come back as well, and be taken for the server's.
+    fn is_echo(&self, request: &IncomingRequest) -> bool {
+        if !method::is_of_clients(&request.method) {
+            return false;
+        }
+        let settled = self.state().waiters.settle(Answer {
+            id: Some(request.id.clone()),
+            outcome: AnswerOutcome::Malformed(String::new()),
+        });
+        if let Settled::Waiter(waiter, _) = settled {
+            let error = format!(
+                "it sends back our own `{}` request instead of an answer: it is no MCP server, as `cat` is none, \
+                 or a terminal stands between (`docker run -t`, `ssh -t`)",
+                request.method
+            );
+            let _ = waiter.send(Err(McpError::protocol(error)));
+            return true;
+        }
+        false
     }
 
     fn stray(&self, what: String) {
