@@ -105,7 +105,8 @@ pub(crate) struct ServeArgs {
 pub(crate) enum OAuthChoice {
     /// A person agrees in a browser
     Browser,
-    /// Nobody is asked: the client has an id and a secret (--oauth-client-id, --oauth-secret-env)
+    /// Nobody is asked: the client has an id (--oauth-client-id), and a secret (--oauth-secret-env)
+    /// or a private key (--oauth-key-file)
     Client,
 }
 
@@ -170,7 +171,7 @@ pub(crate) struct Shared {
     #[arg(long, value_name = "FILE", global = true)]
     pub(crate) mcp_config: Vec<PathBuf>,
     /// Authorize at --mcp servers over HTTP that want it: by a browser, whose address is printed, or as a
-    /// client with an id and a secret of its own
+    /// client with an id and a secret or a private key of its own
     #[arg(long, value_enum, value_name = "HOW", global = true)]
     pub(crate) oauth: Option<OAuthChoice>,
     /// The client's id at the authorization server; without one, the client registers itself
@@ -184,6 +185,18 @@ pub(crate) struct Shared {
         requires = "oauth_client_id"
     )]
     pub(crate) oauth_secret_env: Option<String>,
+    /// The file with the client's private key in PEM, which signs who it is (private_key_jwt)
+    #[arg(
+        long,
+        value_name = "FILE",
+        global = true,
+        requires = "oauth_client_id",
+        conflicts_with = "oauth_secret_env"
+    )]
+    pub(crate) oauth_key_file: Option<PathBuf>,
+    /// The id under which the authorization server knows that key
+    #[arg(long, value_name = "ID", global = true, requires = "oauth_key_file")]
+    pub(crate) oauth_key_id: Option<String>,
     /// A scope to ask for, instead of what the server says; again and again
     #[arg(
         long = "oauth-scope",

@@ -10,8 +10,8 @@ use std::time::Duration;
 use std::{env, fs};
 
 use yiem::mcp::{
-    Elicit, FileTokenStore, LoopbackConsent, McpConfig, McpError, McpServer, OAuthConfig,
-    ToolServer,
+    ClientKey, Elicit, FileTokenStore, LoopbackConsent, McpConfig, McpError, McpServer,
+    OAuthConfig, ToolServer,
 };
 use yiem::script::{ScriptEngine, ScriptTools};
 use yiem::tools::{CatalogNotice, SourceState, SourceStatus, ToolCatalog};
@@ -89,9 +89,13 @@ fn authorized(server: McpServer, shared: &Shared) -> Result<McpServer, Failure> 
         (OAuthChoice::Client, Some(id), Some(secret)) => {
             OAuthConfig::client_credentials(id, secret)
         }
+        (OAuthChoice::Client, Some(id), None) if shared.oauth_key_file.is_some() => {
+            OAuthConfig::client_credentials_with_key(id, client_key(shared)?)
+        }
         (OAuthChoice::Client, ..) => {
             return Err(Failure::usage(
-                "--oauth client needs --oauth-client-id ID and --oauth-secret-env VARIABLE",
+                "--oauth client needs --oauth-client-id ID, and --oauth-secret-env VARIABLE or \
+                 --oauth-key-file FILE",
             ));
         }
     };
@@ -103,6 +107,18 @@ fn authorized(server: McpServer, shared: &Shared) -> Result<McpServer, Failure> 
         OAuthChoice::Browser => server.connect_timeout(CONSENT).probe_timeout(CONSENT),
         OAuthChoice::Client => server,
     })
+}
+
+/// The key of `--oauth-key-file`.
+fn client_key(shared: &Shared) -> Result<ClientKey, Failure> {
+    let path = shared.oauth_key_file.as_deref().unwrap_or(Path::new(""));
+    let wrong = |why: String| Failure::usage(format!("--oauth-key-file {}: {why}", path.display()));
+    let pem = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    let mut key = ClientKey::from_pem(&pem).map_err(|error| wrong(error.kind().to_string()))?;
+    if let Some(id) = &shared.oauth_key_id {
+        key = key.key_id(id);
+    }
+    Ok(key)
 }
 
 /// `$XDG_STATE_HOME/yiem/tokens`, else below the home directory.

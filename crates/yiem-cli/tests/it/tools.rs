@@ -157,7 +157,40 @@ fn oauth_as_a_client_needs_who_the_client_is() {
         (&["--oauth", "client"][..], "--oauth-client-id"),
         (
             &["--oauth", "client", "--oauth-client-id", "x"],
-            "--oauth-secret-env",
+            "--oauth-secret-env VARIABLE or --oauth-key-file FILE",
+        ),
+        (
+            &[
+                "--oauth",
+                "client",
+                "--oauth-client-id",
+                "x",
+                "--oauth-key-file",
+                "no/such/file.pem",
+            ],
+            "--oauth-key-file no/such/file.pem: ",
+        ),
+        (
+            &[
+                "--oauth",
+                "client",
+                "--oauth-client-id",
+                "x",
+                "--oauth-key-file",
+                env!("CARGO_MANIFEST_PATH"),
+            ],
+            "no private key in PEM",
+        ),
+        (
+            &[
+                "--oauth",
+                "client",
+                "--oauth-client-id",
+                "x",
+                "--oauth-key-id",
+                "k",
+            ],
+            "--oauth-key-file",
         ),
         (
             &[
