@@ -12,6 +12,12 @@ use nix::pty::{Winsize, openpty};
 use crate::command::{Running, call_with_input, yiem};
 use crate::model_server::{Answer, ModelServer, text, tool_call};
 
+/// A conversation with this server's model.
+fn chat_with<'a>(server: &'a ModelServer, more: &[&'a str]) -> Vec<&'a str> {
+    let to_server = ["chat", "--base-url", &server.base_url, "--model", "m"];
+    [&to_server, more].concat()
+}
+
 #[test]
 fn lines_that_are_piped_in_are_answered_one_after_another() {
     let input = "weather in Oslo\n\nand in Rome?\n/tools\n/cost\n/undo\n/session\nand there?\n";
@@ -34,8 +40,7 @@ fn a_run_that_fails_is_told_and_the_conversation_goes_on() {
         ),
         text("Better."),
     ]);
-    let args = ["chat", "--base-url", &server.base_url, "--model", "m"];
-    let done = call_with_input(args, "one\ntwo\n").with_code(1);
+    let done = call_with_input(chat_with(&server, &[]), "one\ntwo\n").with_code(1);
     assert_eq!(done.out, "Better.\n");
     assert!(done.err.contains("odd request"), "{}", done.err);
 }
@@ -43,7 +48,7 @@ fn a_run_that_fails_is_told_and_the_conversation_goes_on() {
 #[test]
 fn a_conversation_that_is_piped_in_and_stopped_by_the_user_ends_as_such() {
     let server = ModelServer::start([Answer::Silence]);
-    let mut command = yiem(["chat", "--base-url", &server.base_url, "--model", "m"]);
+    let mut command = yiem(chat_with(&server, &[]));
     command.stdin(Stdio::piped());
     let mut running = Running::start(command);
     let mut input = running.child.stdin.take().unwrap();
@@ -187,10 +192,7 @@ fn a_conversation_on_a_terminal() {
 fn what_is_typed_while_it_works_steers_and_ctrl_c_ends_the_run_alone() {
     let home = tempfile::tempdir().unwrap();
     let server = ModelServer::start([Answer::Silence, text("**Here** I am.")]);
-    let mut terminal = Terminal::start(
-        &["chat", "--base-url", &server.base_url, "--model", "m"],
-        home.path(),
-    );
+    let mut terminal = Terminal::start(&chat_with(&server, &[]), home.path());
     terminal.shows("› ");
     terminal.types("one\r");
     server.asked();
@@ -250,16 +252,7 @@ fn a_servers_question_is_put_to_the_person_at_the_terminal_and_to_nobody_elsewhe
     let spec = format!("shell=stdio:/bin/sh {}", script.display());
 
     let server = ModelServer::start([greeting(), text("Well.")]);
-    let args = [
-        "chat",
-        "--base-url",
-        &server.base_url,
-        "--model",
-        "m",
-        "--mcp",
-        &spec,
-    ];
-    let mut terminal = Terminal::start(&args, home.path());
+    let mut terminal = Terminal::start(&chat_with(&server, &["--mcp", &spec]), home.path());
     terminal.shows("› ");
     terminal.types("go\r");
     terminal.shows("shell asks: Who are you?");
@@ -279,16 +272,7 @@ fn a_servers_question_is_put_to_the_person_at_the_terminal_and_to_nobody_elsewhe
     terminal.ends_with(0);
 
     let server = ModelServer::start([greeting(), text("Well.")]);
-    let args = [
-        "chat",
-        "--base-url",
-        &server.base_url,
-        "--model",
-        "m",
-        "--mcp",
-        &spec,
-    ];
-    let done = call_with_input(args, "go\n").with_code(0);
+    let done = call_with_input(chat_with(&server, &["--mcp", &spec]), "go\n").with_code(0);
     assert_eq!(done.out, "Well.\n");
     let said = told(&server);
     assert!(said.contains("action:decline"), "{said}");
@@ -320,16 +304,7 @@ fn two_questions_are_put_one_after_another_and_what_is_typed_ahead_answers_neith
     std::fs::write(&script, ASKING_TWICE).unwrap();
     let spec = format!("shell=stdio:/bin/sh {}", script.display());
     let server = ModelServer::start([greeting(), text("Well.")]);
-    let args = [
-        "chat",
-        "--base-url",
-        &server.base_url,
-        "--model",
-        "m",
-        "--mcp",
-        &spec,
-    ];
-    let mut terminal = Terminal::start(&args, home.path());
+    let mut terminal = Terminal::start(&chat_with(&server, &["--mcp", &spec]), home.path());
     terminal.shows("› ");
     terminal.types("go\r");
     terminal.shows("shell asks: Who are you?");
