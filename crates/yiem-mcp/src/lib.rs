@@ -8,6 +8,10 @@
 //! Own ways to a server implement [`Transport`]; own servers in the same process are a [`ToolServer`] or
 //! any [`Responder`].
 //!
+//! Features, each only adds. On by default: `stdio` (`McpServer::stdio`), `system` (the system's clock and
+//! ids). Off: `http` (`McpServer::http`), `nats` (`McpServer::nats`), `oauth`, `gateway` (to offer tools and
+//! servers to others).
+//!
 //! A runtime of tokio has to be there. The contracts are those of [`yiem_core`], which is at hand as
 //! `yiem_mcp::yiem_core`.
 //!

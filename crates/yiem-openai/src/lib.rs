@@ -7,6 +7,9 @@
 //! - `OpenAiModel` (feature `client`) does both over HTTP; [`JsonModel`] lets a closure carry the
 //!   JSON.
 //!
+//! Features, each only adds. On by default: `system` (the system's clock and ids). Off: `client`
+//! (`OpenAiModel`, over HTTPS), `case` (cases as JSON, for `yiem wire`).
+//!
 //! What is read and sent in detail stands in `docs/openai.md`. The types of the messages are
 //! those of [`yiem_core`], which is at hand as `yiem_openai::yiem_core`.
 //!

@@ -7,8 +7,9 @@
 //!   own, within [`ScriptLimits`], with nothing to reach but what [`ScriptGrants`] names.
 //!
 //! What a script sees, what it may use, and what is promised of one that never yields, stands in
-//! `docs/scripts.md`. The contracts are those of [`yiem_core`], which is at hand as
-//! `yiem_script::yiem_core`. A runtime of tokio has to be there.
+//! `docs/scripts.md`. The feature `fetch` (off by default) adds `host.fetch`. The contracts are
+//! those of [`yiem_core`], which is at hand as `yiem_script::yiem_core`. A runtime of tokio has to
+//! be there.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {

@@ -32,9 +32,8 @@ fn talker() -> FunctionModel {
 #[tokio::main]
 async fn main() -> Result<()> {
     let agent = Agent::builder(talker()).build()?;
-    let mut events = agent.subscribe();
-    agent.run("Tell me.")?;
-    while let Some(delivery) = events.next().await {
+    let mut run = agent.prompt("Tell me.").stream();
+    while let Some(delivery) = run.next().await {
         let Delivery::Event(event) = delivery else {
             continue; // this reader was too slow, and was told how many it missed
         };
@@ -42,14 +41,11 @@ async fn main() -> Result<()> {
             EventKind::MessageUpdate {
                 delta: MessageDelta::Text { text },
             } => println!("{text}"),
-            EventKind::AgentEnd { reason, .. } => {
-                println!("({reason:?})");
-                break;
-            }
+            EventKind::AgentEnd { reason, .. } => println!("({reason:?})"),
             _ => {}
         }
     }
-    let outcome = agent.take_response().await?;
+    let outcome = run.outcome().await?;
     println!("{outcome}");
     Ok(())
 }

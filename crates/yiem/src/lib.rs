@@ -42,6 +42,7 @@
 //! | a tool | [`tool`](macro@tool), [`tools::FunctionTool`], [`Tool`] |
 //! | a server's tools | [`mcp::McpServer`], [`AgentBuilder::mcp`] |
 //! | to step in | [`AgentHook`] |
+//! | the answer as it comes | [`Prompt::stream`] |
 //! | to be told | [`AgentBuilder::listener`], [`EventSink`], [`Agent::subscribe`] |
 //! | a session that survives | [`FileJournal`], [`AgentBuilder::resume`] |
 //! | another model | [`model_fn`], [`ChatModel`], [`openai::llm_call`] |
