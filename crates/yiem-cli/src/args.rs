@@ -8,12 +8,21 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+/// What stands at the end of the help.
+const EXAMPLES: &str = "\
+Examples:
+  yiem run \"What's the weather in Tokyo?\"
+  yiem chat --base-url http://127.0.0.1:8080/v1 --model my-model --tools ./tools
+  yiem tools --mcp 'files=stdio:npx -y @modelcontextprotocol/server-filesystem /tmp'
+  yiem call getWeather '{\"city\": \"Tokyo\"}'
+  yiem serve --http 127.0.0.1:8080 -- npx -y @modelcontextprotocol/server-everything";
+
 /// Agents that use tools, locally and over MCP.
 ///
 /// Without an endpoint (--base-url, or OPENAI_API_KEY or OPENAI_BASE_URL in the environment) a
 /// built-in demonstration answers, which needs no network and is no language model.
 #[derive(Debug, Parser)]
-#[command(name = "yiem", version, max_term_width = 100)]
+#[command(name = "yiem", version, max_term_width = 100, after_help = EXAMPLES)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,

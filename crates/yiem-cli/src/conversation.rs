@@ -48,7 +48,7 @@ impl Conversation {
                 Agent::builder(DemoModel::new()).tool(tool).mcp(server)
             }
         };
-        for source in sources::sources(shared, person)? {
+        for source in sources::sources(sources::servers(shared)?, shared, person)? {
             builder = builder.source(source);
         }
         if let Some(path) = &shared.session {

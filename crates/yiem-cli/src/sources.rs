@@ -22,6 +22,11 @@ use crate::demo;
 use crate::failure::Failure;
 use crate::screen::on_one_line;
 
+/// Whether anything was given that tools could come from.
+pub(crate) fn are_given(shared: &Shared) -> bool {
+    !(shared.mcp.is_empty() && shared.mcp_config.is_empty() && shared.tool_dirs.is_empty())
+}
+
 /// The MCP servers of `--mcp` and `--mcp-config`, in the order in which they were given.
 ///
 /// An entry of a file that cannot be used is told of on standard error, and the others stand.
@@ -42,6 +47,11 @@ pub(crate) fn servers(shared: &Shared) -> Result<Vec<McpServer>, Failure> {
             .map_err(|error| Failure::usage(format!("--mcp-config {name}: {}", error.kind())))?;
         for (_, problem) in &config.problems {
             warn(&format!("--mcp-config {name}: {problem}"));
+        }
+        if config.servers.is_empty() && config.problems.is_empty() {
+            warn(&format!(
+                "--mcp-config {name}: it names no server that is switched on"
+            ));
         }
         servers.extend(config.servers);
     }
@@ -178,15 +188,16 @@ fn refuse_no_folder(path: &Path, is_made: bool) -> Result<(), Failure> {
     }
 }
 
-/// All sources of tools that were given: servers first, then directories.
+/// All sources of tools: these servers first, then the given directories.
 /// `person` is asked when a server asks one.
 pub(crate) fn sources(
+    servers: Vec<McpServer>,
     shared: &Shared,
     person: Option<Arc<dyn Elicit>>,
 ) -> Result<Vec<Arc<dyn ToolSource>>, Failure> {
     let env: Arc<dyn Env> = SystemEnv::shared();
     let mut sources: Vec<Arc<dyn ToolSource>> = Vec::new();
-    for mut server in servers(shared)? {
+    for mut server in servers {
         if let Some(person) = &person {
             server = server.elicit(Arc::clone(person));
         }

@@ -23,7 +23,7 @@ const TIME: Duration = Duration::from_secs(120);
 pub(crate) async fn run(args: &CallArgs, shared: &Shared) -> Result<(), Failure> {
     let result = match arguments(args.arguments.as_deref()) {
         Ok(arguments) => {
-            let catalog = tools::catalog(shared)?;
+            let catalog = tools::catalog(sources::servers(shared)?, shared)?;
             patience::load_all(&catalog).await;
             sources::tell_before_a_call(&catalog);
             let result = call(&catalog, &args.name, arguments).await;

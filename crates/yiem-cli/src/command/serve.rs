@@ -24,11 +24,11 @@ pub(crate) async fn run(args: &ServeArgs, shared: &Shared) -> Result<(), Failure
     }
     let gateway = Gateway::builder(SystemEnv::shared());
     // The catalog lives as long as the gateway: its sources hold servers and folders.
-    let (gateway, _catalog) = match one_server(args, shared)? {
-        Some(server) => (gateway.server(server), None),
-        None => {
-            let catalog = tools::catalog(shared)?;
-            (with_tools(gateway, &catalog).await?, Some(catalog))
+    let (gateway, _catalog) = match offered(args, shared)? {
+        Offer::Server(server) => (gateway.server(*server), None),
+        Offer::Tools(servers) => {
+            let catalog = tools::catalog(servers, shared)?;
+            (with_tools(gateway, &catalog, shared).await?, Some(catalog))
         }
     };
     let gateway = places(gateway, args)?.start().await.map_err(Failure::new)?;
@@ -52,8 +52,15 @@ pub(crate) async fn run(args: &ServeArgs, shared: &Shared) -> Result<(), Failure
     Ok(())
 }
 
-/// The one server that is offered as it is: the command behind `--`, or a single `--mcp`.
-fn one_server(args: &ServeArgs, shared: &Shared) -> Result<Option<McpServer>, Failure> {
+/// What is offered.
+enum Offer {
+    /// One server as it is: the command behind `--`, or a single `--mcp`.
+    Server(Box<McpServer>),
+    /// The tools of these servers, of directories, of the demonstration.
+    Tools(Vec<McpServer>),
+}
+
+fn offered(args: &ServeArgs, shared: &Shared) -> Result<Offer, Failure> {
     let mut servers = sources::servers(shared)?;
     let others = !servers.is_empty() || !shared.tool_dirs.is_empty();
     if let Some((command, rest)) = args.command.split_first() {
@@ -62,20 +69,26 @@ fn one_server(args: &ServeArgs, shared: &Shared) -> Result<Option<McpServer>, Fa
                 "offer either a command (behind --), or --mcp and --tools, not both",
             ));
         }
-        return Ok(Some(McpServer::stdio(command, rest.iter().cloned())));
+        let server = McpServer::stdio(command, rest.iter().cloned());
+        return Ok(Offer::Server(Box::new(server)));
     }
-    let single = servers.len() == 1 && shared.tool_dirs.is_empty();
-    Ok(if single { servers.pop() } else { None })
+    Ok(match servers.pop() {
+        Some(server) if servers.is_empty() && shared.tool_dirs.is_empty() => {
+            Offer::Server(Box::new(server))
+        }
+        last => Offer::Tools(servers.into_iter().chain(last).collect()),
+    })
 }
 
 /// Offers the tools of several servers and directories, under the names that an agent would see.
 async fn with_tools(
     gateway: GatewayBuilder,
     catalog: &ToolCatalog,
+    shared: &Shared,
 ) -> Result<GatewayBuilder, Failure> {
     catalog.load_all(&CancelToken::new()).await;
     let failed = sources::tell_failures(catalog);
-    if failed > 0 && failed == catalog.sources().len() {
+    if sources::are_given(shared) && failed == catalog.sources().len() {
         return Err(Failure::new("nothing can be offered"));
     }
     let tools = tools::callable(catalog);

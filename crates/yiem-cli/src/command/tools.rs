@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use yiem::SystemEnv;
-use yiem::mcp::McpToolSource;
+use yiem::mcp::{McpServer, McpToolSource};
 use yiem::tools::{RegisteredTool, ToolCatalog};
 
 use crate::args::{Shared, ToolsArgs};
@@ -17,7 +17,7 @@ use crate::screen::{Style, on_one_line, terminal_width};
 use crate::sources;
 
 pub(crate) async fn run(args: &ToolsArgs, shared: &Shared) -> Result<(), Failure> {
-    let catalog = catalog(shared)?;
+    let catalog = catalog(sources::servers(shared)?, shared)?;
     patience::load_all(&catalog).await;
     let failed = sources::tell_failures(&catalog);
     let tools = callable(&catalog);
@@ -31,17 +31,18 @@ pub(crate) async fn run(args: &ToolsArgs, shared: &Shared) -> Result<(), Failure
     };
     catalog.close().await;
     write_out(&text)?;
-    if failed > 0 && failed == catalog.sources().len() {
+    if sources::are_given(shared) && failed == catalog.sources().len() {
         return Err(Failure::told());
     }
     Ok(())
 }
 
-/// The tools of the given servers and directories; of the demonstration when none are given.
-pub(crate) fn catalog(shared: &Shared) -> Result<ToolCatalog, Failure> {
-    let given = sources::sources(shared, None)?;
+/// The tools of these servers and the given directories; of the demonstration where nothing was
+/// given.
+pub(crate) fn catalog(servers: Vec<McpServer>, shared: &Shared) -> Result<ToolCatalog, Failure> {
+    let given = sources::sources(servers, shared, None)?;
     let mut builder = ToolCatalog::builder();
-    if given.is_empty() {
+    if !sources::are_given(shared) {
         let (tool, server) = sources::demonstration();
         let source = McpToolSource::new(server, SystemEnv::shared()).map_err(Failure::new)?;
         builder = builder.tool(tool).source(source);

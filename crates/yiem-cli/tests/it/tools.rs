@@ -85,6 +85,44 @@ fn servers_come_from_a_file_of_other_clients() {
 }
 
 #[test]
+fn a_file_without_a_server_that_can_be_used_is_told_and_brings_no_demonstration() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("mcp.json");
+    let path = file.to_str().unwrap();
+    for (config, told) in [
+        (json!({"mcpServers": {"odd": {"comand": "x"}}}), "`comand`"),
+        (json!({"mcpServers": {}}), "no server that is switched on"),
+        (
+            json!({"mcpServers": {"a": {"command": "x", "disabled": true}}}),
+            "no server that is switched on",
+        ),
+    ] {
+        fs::write(&file, config.to_string()).unwrap();
+        let done = call(["tools", "--mcp-config", path]).with_code(1);
+        assert_eq!(done.out, "no tools\n");
+        assert!(done.only_line().contains(told), "{done:?}");
+        let done = call(["call", "getWeather", "--mcp-config", path]).with_code(1);
+        assert!(done.err.contains("there is no tool getWeather"), "{done:?}");
+        let done = call(["serve", "--stdio", "--mcp-config", path]).with_code(1);
+        assert_eq!(done.err.matches(told).count(), 1, "{done:?}");
+        assert!(done.err.contains("nothing can be offered"), "{done:?}");
+    }
+}
+
+#[test]
+fn the_help_ends_with_commands_that_can_be_typed() {
+    let help = call(["--help"]).with_code(0).out;
+    let (_, examples) = help.split_once("Examples:\n").unwrap();
+    assert!(examples.lines().count() >= 5, "{examples}");
+    for example in examples.lines() {
+        assert!(example.starts_with("  yiem "), "{example}");
+    }
+    let done = call(["run", "What's the weather in Tokyo?"]).with_code(0);
+    assert!(examples.contains("run \"What's the weather in Tokyo?\""));
+    assert_eq!(done.out, "The weather in Tokyo is sunny, 22°C.\n");
+}
+
+#[test]
 fn a_call_prints_its_result() {
     for place in [vec![], vec!["--mcp".to_owned(), yiem_itself("one")]] {
         let args = |more: &[&str]| {
