@@ -61,7 +61,10 @@ pub(crate) async fn drive(shared: Arc<Shared>) {
         let Some(driver) = Driver::new(&shared) else {
             break;
         };
+        let cancel = driver.cancel.clone();
+        let writes = shared.writes_within_grace(&cancel).await;
         driver.run().await;
+        drop(writes);
         if !shared.finish_run() {
             break;
         }

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use tokio::sync::oneshot;
+use tokio::sync::{MutexGuard, oneshot};
 use tokio::task::JoinSet;
 use yiem_core::{CancelReason, History, Message, RunId, SessionId, Tool};
 use yiem_tools::{RegisterError, SourceStatus, ToolCatalog};
@@ -367,11 +367,24 @@ impl Agent {
         }
     }
 
+    /// The journal, for what is done between two runs: a run that begins meanwhile writes after it.
+    async fn between_runs(&self) -> Result<Option<MutexGuard<'_, ()>>, RunError> {
+        let shared = self.shared();
+        if shared.lock().run.is_some() {
+            return Err(RunError::Busy);
+        }
+        Ok(match &shared.journal {
+            Some(_) => Some(shared.writes.lock().await),
+            None => None,
+        })
+    }
+
     /// Forgets the conversation. Settings and tools stay; what was queued is given back.
     ///
     /// # Errors
     /// [`RunError::Busy`] while a run is going on; nothing is changed then.
     pub async fn reset(&self) -> Result<Vec<Arc<Message>>, RunError> {
+        let _writes = self.between_runs().await?;
         let undelivered = {
             let mut state = self.shared().lock();
             if state.run.is_some() {
@@ -405,6 +418,7 @@ impl Agent {
     /// [`RunError::Busy`] while a run is going on; nothing is changed then. The journal could not
     /// be written; the conversation itself is taken back then.
     pub async fn rewind(&self, messages: usize) -> Result<usize, RunError> {
+        let _writes = self.between_runs().await?;
         let kept = {
             let mut state = self.shared().lock();
             if state.run.is_some() {

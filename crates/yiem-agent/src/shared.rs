@@ -50,6 +50,8 @@ pub(crate) struct Shared {
     pub(crate) has_sources: bool,
     pub(crate) compactor: Option<Compactor>,
     pub(crate) journal: Option<Arc<dyn Journal>>,
+    /// Held by whoever writes the journal, a run or a reset: records come one after another.
+    pub(crate) writes: tokio::sync::Mutex<()>,
     pub(crate) trace_context: Option<TraceContext>,
     pub(crate) name: Arc<str>,
     /// Ends everything.
@@ -200,6 +202,7 @@ impl Shared {
             has_sources,
             compactor,
             journal,
+            writes: tokio::sync::Mutex::default(),
             trace_context,
             name,
             root: CancelToken::new(),
@@ -238,6 +241,7 @@ impl Shared {
             has_sources: self.has_sources,
             compactor: self.compactor,
             journal: None,
+            writes: tokio::sync::Mutex::default(),
             trace_context: self.trace_context.clone(),
             name: Arc::clone(&self.name),
             root: CancelToken::new(),
@@ -558,6 +562,24 @@ impl Shared {
         self.outcomes_changed.notify_waiters();
         self.idle.notify_waiters();
         goes_on
+    }
+
+    /// The journal, for a run: a reset may still be writing what it did. An abort waits for that
+    /// as long as its grace period.
+    pub(crate) async fn writes_within_grace(
+        &self,
+        cancel: &CancelToken,
+    ) -> Option<tokio::sync::MutexGuard<'_, ()>> {
+        self.journal.as_ref()?;
+        let over = async {
+            cancel.cancelled().await;
+            self.env.sleep(self.config.grace).await;
+        };
+        tokio::select! {
+            biased;
+            writes = self.writes.lock() => Some(writes),
+            () = over => None,
+        }
     }
 
     /// Nothing more is written: the session can be opened again.

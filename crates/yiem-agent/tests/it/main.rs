@@ -21,6 +21,7 @@ mod calls;
 mod compactions;
 mod edges;
 mod events;
+mod every_event;
 mod failures;
 mod faults;
 mod hooks;
