@@ -209,6 +209,10 @@ impl Calls {
 
     fn open(&mut self, index: Option<i64>) -> usize {
         let at = self.calls.len();
+        if at == 0 {
+            // Most replies have one.
+            self.calls.reserve_exact(1);
+        }
         self.calls.push(Building {
             index,
             ..Building::default()

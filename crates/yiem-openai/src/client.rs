@@ -179,7 +179,7 @@ impl Inner {
                 headers.insert(name, value);
             }
         }
-        let body = RequestBody::new(encoded.head, encoded.messages, encoded.tail);
+        let body = RequestBody::new(encoded.head, encoded.messages);
         *post.body_mut() = Some(reqwest::Body::wrap(body));
         let compat = self.encoder.compat();
         let question = Question {

@@ -21,7 +21,9 @@ mod writer;
 
 #[cfg(feature = "case")]
 pub(crate) use conversation::SYSTEM_KIND;
-use conversation::{Memory, Shown, System};
+use conversation::{END, Memory, Shown};
+use outgoing::{Outgoing, Role};
+use writer::system_text;
 
 /// Writes requests for one model at one server.
 #[derive(Debug, Clone)]
@@ -41,13 +43,12 @@ pub struct EncodedRequest {
     pub written: usize,
 }
 
-/// A request as bytes in three pieces: what stands before the messages, the messages, and what
-/// stands behind them.
+/// A request as bytes in two pieces: what stands before the messages, and the messages with the
+/// end of the body.
 #[derive(Debug)]
 pub(crate) struct Pieces {
-    pub(crate) head: Vec<u8>,
+    pub(crate) head: Arc<Vec<u8>>,
     pub(crate) messages: Arc<Vec<u8>>,
-    pub(crate) tail: Arc<Vec<u8>>,
     pub(crate) offered: Arc<OfferedTools>,
     pub(crate) written: usize,
 }
@@ -89,68 +90,92 @@ impl RequestEncoder {
     ) -> EncodedRequest {
         let pieces = self.pieces(system, request, stream);
         EncodedRequest {
-            body: [&*pieces.head, &*pieces.messages, &*pieces.tail].concat(),
+            body: [&**pieces.head, &**pieces.messages].concat(),
             offered: pieces.offered,
             written: pieces.written,
         }
     }
 
-    /// The body in pieces, of which only the first is new: a request costs no copy of its
-    /// history.
+    /// The body in pieces that are kept for the conversation's next request: what is new of a
+    /// request is written, and nothing is copied.
     pub(crate) fn pieces(&self, system: &[&str], request: &ChatRequest, stream: bool) -> Pieces {
         let mut memory = request
             .memo
             .take::<Memory>()
             .filter(|memory| memory.is_for(&self.compat, &self.shown))
             .unwrap_or_else(|| Box::new(Memory::new(&self.compat, &self.shown)));
-        let mut head = Vec::with_capacity(256);
-        head.push(b'{');
-        if !self.shown.model.is_empty() && !request.options.extra.contains_key("model") {
-            head.extend_from_slice(b"\"model\":");
-            json_into(&mut head, &*self.shown.model);
-            head.push(b',');
-        }
-        head.extend_from_slice(b"\"messages\":[");
-        let (messages, written) = memory.write(&System(system), &request.messages, &mut head);
-        let has_calls = self.compat.empty_tools_with_tool_history
-            && request.tools.is_empty()
-            && has_calls(request);
-        let (tail, offered) = memory.options(
+        let merged = self.compat.single_system_message.then(|| {
+            let inside = request.messages.iter().filter_map(|m| system_text(m));
+            let texts: Vec<&str> = system.iter().copied().chain(inside).filter(says).collect();
+            texts.join("\n\n")
+        });
+        let merged = merged.as_deref();
+        let asked = Asked {
+            system: merged.as_ref().map_or(system, std::slice::from_ref),
             request,
             stream,
-            has_calls,
-            |tools| self.tail(&tools.json, request, stream, has_calls),
+            has_calls: self.compat.empty_tools_with_tool_history
+                && request.tools.is_empty()
+                && has_calls(request),
+        };
+        let (messages, written) = memory.write(&request.messages);
+        let (head, offered) = memory.head(
+            &asked,
+            messages.len() > END.len(),
+            |tools, more| self.head(&asked, tools, more),
             || tools_json(&request.tools, &self.compat),
         );
         request.memo.put(memory);
+        // A caller's own messages stand in the head already.
+        let messages = if request.options.extra.contains_key(MESSAGES) {
+            Arc::new(b"}".to_vec())
+        } else {
+            messages
+        };
         Pieces {
             head,
             messages,
-            tail,
             offered,
             written,
         }
     }
 
-    /// What stands behind the messages.
-    fn tail(&self, tools: &[u8], request: &ChatRequest, stream: bool, has_calls: bool) -> Vec<u8> {
-        let mut tail = Vec::with_capacity(tools.len() + 64);
-        tail.push(b']');
+    /// What stands before the messages. `more` tells whether there are any.
+    fn head(&self, asked: &Asked<'_>, tools: &[u8], more: bool) -> Vec<u8> {
+        let request = asked.request;
+        let mut head = Vec::with_capacity(tools.len() + 256);
+        head.push(b'{');
         let mut fields = Fields {
-            body: &mut tail,
+            body: &mut head,
             options: &request.options,
         };
+        if !self.shown.model.is_empty() {
+            fields.put("model", &*self.shown.model);
+        }
         if !request.tools.is_empty() {
             fields.raw("tools", tools);
-        } else if has_calls {
+        } else if asked.has_calls {
             fields.raw("tools", b"[]");
         }
-        self.options(&mut fields, !request.tools.is_empty(), stream);
+        self.options(&mut fields, !request.tools.is_empty(), asked.stream);
         for (key, value) in &request.options.extra {
             fields.always(key, value);
         }
-        tail.push(b'}');
-        tail
+        if request.options.extra.contains_key(MESSAGES) {
+            return head;
+        }
+        fields.key(MESSAGES);
+        head.push(b'[');
+        for (n, prompt) in asked.prompts().enumerate() {
+            if n > 0 {
+                head.push(b',');
+            }
+            Outgoing::text(Role::System, prompt).write(&self.compat, &mut head);
+        }
+        if more && head.last() != Some(&b'[') {
+            head.push(b',');
+        }
+        head
     }
 
     fn options(&self, fields: &mut Fields<'_>, has_tools: bool, stream: bool) {
@@ -227,14 +252,36 @@ fn has_calls(request: &ChatRequest) -> bool {
     })
 }
 
-/// Fields of the body behind the messages. The caller's own come last and win.
+/// The field of the messages.
+const MESSAGES: &str = "messages";
+
+/// What the head of a body is made of.
+struct Asked<'a> {
+    system: &'a [&'a str],
+    request: &'a ChatRequest,
+    stream: bool,
+    has_calls: bool,
+}
+
+impl<'a> Asked<'a> {
+    /// The system prompts that say something.
+    fn prompts(&self) -> impl Iterator<Item = &'a str> {
+        self.system.iter().copied().filter(says)
+    }
+}
+
+fn says(text: &&str) -> bool {
+    !text.trim().is_empty()
+}
+
+/// Fields of the body before the messages. The caller's own come last and win.
 struct Fields<'a> {
     body: &'a mut Vec<u8>,
     options: &'a ChatOptions,
 }
 
 impl Fields<'_> {
-    fn put(&mut self, key: &str, value: &impl Serialize) {
+    fn put<T: Serialize + ?Sized>(&mut self, key: &str, value: &T) {
         if !self.options.extra.contains_key(key) {
             self.always(key, value);
         }
@@ -247,13 +294,15 @@ impl Fields<'_> {
         }
     }
 
-    fn always(&mut self, key: &str, value: &impl Serialize) {
+    fn always<T: Serialize + ?Sized>(&mut self, key: &str, value: &T) {
         self.key(key);
         json_into(self.body, value);
     }
 
     fn key(&mut self, key: &str) {
-        self.body.push(b',');
+        if self.body.len() > 1 {
+            self.body.push(b',');
+        }
         json_into(self.body, key);
         self.body.push(b':');
     }

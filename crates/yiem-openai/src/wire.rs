@@ -207,8 +207,14 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
             }
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<List<T>, A::Error> {
                 let mut items = Vec::new();
-                while let Some(item) = seq.next_element::<Object<T>>()? {
-                    items.extend(item.0);
+                while let Some(Object(item)) = seq.next_element::<Object<T>>()? {
+                    if let Some(item) = item {
+                        // Most lists have one.
+                        if items.is_empty() {
+                            items.reserve_exact(1);
+                        }
+                        items.push(item);
+                    }
                 }
                 Ok(List(items))
             }

@@ -11,11 +11,11 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
-/// What stands before the messages, the messages, and what stands behind them.
+/// What stands before the messages, and the messages with the end of the body.
 #[derive(Debug)]
 pub(super) struct RequestBody {
     /// In the order in which they go; each is taken when it goes.
-    pieces: [Bytes; 3],
+    pieces: [Bytes; 2],
     next: usize,
     left: u64,
 }
@@ -30,11 +30,10 @@ impl AsRef<[u8]> for Shared {
 }
 
 impl RequestBody {
-    pub(super) fn new(head: Vec<u8>, messages: Arc<Vec<u8>>, tail: Arc<Vec<u8>>) -> Self {
+    pub(super) fn new(head: Arc<Vec<u8>>, messages: Arc<Vec<u8>>) -> Self {
         let pieces = [
-            Bytes::from(head),
+            Bytes::from_owner(Shared(head)),
             Bytes::from_owner(Shared(messages)),
-            Bytes::from_owner(Shared(tail)),
         ];
         Self {
             left: pieces.iter().map(|piece| piece.len() as u64).sum(),

@@ -1,24 +1,24 @@
 //! The bytes that are kept of a conversation, and what of them can be used again (O-7).
 //!
 //! Knows: where in a conversation the bytes do not depend on what comes after, what a grown or
-//! shifted one shares with the one before, and what stands in front of it and behind. Does not
-//! know: how a message is written; the writer does.
+//! shifted one shares with the one before, and when what stands in front of it is another. Does
+//! not know: how a message is written; the writer does.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
-use yiem_core::{ChatOptions, ChatRequest, History, ToolDefinition};
+use yiem_core::{ChatOptions, History, ToolDefinition};
 
-use super::outgoing::{Outgoing, Role};
-use super::writer::{Writer, system_text};
+use super::Asked;
+use super::outgoing::Role;
+use super::writer::Writer;
 use crate::compat::Compat;
 use crate::names::OfferedTools;
 
 /// The kind of a custom message that stands for a system message within a conversation.
 pub(crate) const SYSTEM_KIND: &str = "yiem_openai.system";
 
-/// The system prompts in front.
-pub(super) struct System<'a>(pub(super) &'a [&'a str]);
+/// What stands behind the messages, in the same bytes.
+pub(super) const END: &[u8] = b"]}";
 
 /// Who is shown the conversation, and what it can be shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,10 +30,10 @@ pub(super) struct Shown {
 
 /// The tools as they were written last.
 #[derive(Debug, Default)]
-pub(super) struct WrittenTools {
+struct WrittenTools {
     tools: Option<Arc<[Arc<ToolDefinition>]>>,
-    pub(super) json: Vec<u8>,
-    pub(super) offered: Arc<OfferedTools>,
+    json: Vec<u8>,
+    offered: Arc<OfferedTools>,
 }
 
 /// What an encoder remembers of a conversation.
@@ -48,17 +48,28 @@ pub(super) struct Memory {
     /// For each number of messages, where their bytes end, if they end there whatever follows.
     marks: Vec<Option<Mark>>,
     tools: WrittenTools,
-    options: Option<WrittenOptions>,
+    head: Option<WrittenHead>,
 }
 
-/// What stands behind the messages, and what it was made of.
+/// What stands before the messages, and what it was made of.
 #[derive(Debug)]
-struct WrittenOptions {
+struct WrittenHead {
+    system: Vec<String>,
     tools: Arc<[Arc<ToolDefinition>]>,
     options: Arc<ChatOptions>,
     stream: bool,
     has_calls: bool,
+    more: bool,
     json: Arc<Vec<u8>>,
+}
+
+impl WrittenHead {
+    fn is_of(&self, asked: &Asked<'_>, more: bool) -> bool {
+        Arc::ptr_eq(&self.tools, &asked.request.tools)
+            && Arc::ptr_eq(&self.options, &asked.request.options)
+            && (self.stream, self.has_calls, self.more) == (asked.stream, asked.has_calls, more)
+            && self.system.iter().map(String::as_str).eq(asked.prompts())
+    }
 }
 
 /// A place in the bytes at which nothing is open.
@@ -78,7 +89,7 @@ impl Memory {
             bytes: Arc::default(),
             marks: vec![Some(Mark { end: 0, last: None })],
             tools: WrittenTools::default(),
-            options: None,
+            head: None,
         }
     }
 
@@ -86,32 +97,27 @@ impl Memory {
         (Arc::ptr_eq(&self.compat, compat) || self.compat == *compat) && self.shown == *shown
     }
 
-    /// What stands behind the messages; written again only when something in it is another than
-    /// last time.
-    pub(super) fn options(
+    /// What stands before the messages; written again only when something in it is another than
+    /// last time. `more` tells whether there are messages.
+    pub(super) fn head(
         &mut self,
-        request: &ChatRequest,
-        stream: bool,
-        has_calls: bool,
-        write: impl FnOnce(&WrittenTools) -> Vec<u8>,
+        asked: &Asked<'_>,
+        more: bool,
+        write: impl FnOnce(&[u8], bool) -> Vec<u8>,
         write_tools: impl FnOnce() -> Vec<u8>,
     ) -> (Arc<Vec<u8>>, Arc<OfferedTools>) {
-        let held = self.options.as_ref().filter(|held| {
-            Arc::ptr_eq(&held.tools, &request.tools)
-                && Arc::ptr_eq(&held.options, &request.options)
-                && held.stream == stream
-                && held.has_calls == has_calls
-        });
-        if let Some(held) = held {
+        if let Some(held) = self.head.as_ref().filter(|held| held.is_of(asked, more)) {
             return (Arc::clone(&held.json), Arc::clone(&self.tools.offered));
         }
-        let tools = self.tools(&request.tools, write_tools);
-        let json = Arc::new(write(tools));
-        self.options = Some(WrittenOptions {
-            tools: Arc::clone(&request.tools),
-            options: Arc::clone(&request.options),
-            stream,
-            has_calls,
+        let tools = self.tools(&asked.request.tools, write_tools);
+        let json = Arc::new(write(&tools.json, more));
+        self.head = Some(WrittenHead {
+            system: asked.prompts().map(str::to_owned).collect(),
+            tools: Arc::clone(&asked.request.tools),
+            options: Arc::clone(&asked.request.options),
+            stream: asked.stream,
+            has_calls: asked.has_calls,
+            more,
             json: Arc::clone(&json),
         });
         (json, Arc::clone(&self.tools.offered))
@@ -141,15 +147,9 @@ impl Memory {
         &self.tools
     }
 
-    /// Writes the messages, with commas between them: the system prompts behind `head`, the
-    /// others as shared bytes that are not copied. Gives those, and how many messages were
-    /// written anew.
-    pub(super) fn write(
-        &mut self,
-        system: &System<'_>,
-        history: &History,
-        head: &mut Vec<u8>,
-    ) -> (Arc<Vec<u8>>, usize) {
+    /// Writes the messages, with commas between them and [`END`] behind, as shared bytes that
+    /// are not copied. Gives those, and how many messages were written anew.
+    pub(super) fn write(&mut self, history: &History) -> (Arc<Vec<u8>>, usize) {
         let old = std::mem::replace(&mut self.history, history.clone());
         let grown = old.common_prefix(history) == old.len();
         let mut marks = std::mem::take(&mut self.marks);
@@ -197,13 +197,8 @@ impl Memory {
             at += 1;
         }
         writer.finish();
-        let bytes = writer.bytes;
-
-        let start = head.len();
-        system.write(&self.compat, history, head);
-        if head.len() > start && !bytes.is_empty() {
-            head.push(b',');
-        }
+        let mut bytes = writer.bytes;
+        bytes.extend_from_slice(END);
         match Arc::get_mut(&mut self.bytes) {
             Some(held) => *held = bytes,
             None => self.bytes = Arc::new(bytes),
@@ -287,33 +282,5 @@ impl Compat {
     /// Whether how a message is written depends on the one before it.
     fn looks_back(&self) -> bool {
         self.merge_consecutive || self.assistant_after_tool_result
-    }
-}
-
-impl System<'_> {
-    fn write(&self, compat: &Compat, history: &History, out: &mut Vec<u8>) {
-        let mut prompts: Vec<Cow<'_, str>> = self
-            .0
-            .iter()
-            .filter(|text| !text.trim().is_empty())
-            .map(|text| Cow::Borrowed(*text))
-            .collect();
-        if compat.single_system_message {
-            prompts.extend(
-                history
-                    .iter()
-                    .filter_map(|message| system_text(message))
-                    .map(Cow::Borrowed),
-            );
-            if prompts.len() > 1 {
-                prompts = vec![Cow::Owned(prompts.join("\n\n"))];
-            }
-        }
-        for (n, prompt) in prompts.into_iter().enumerate() {
-            if n > 0 {
-                out.push(b',');
-            }
-            Outgoing::text(Role::System, prompt).write(compat, out);
-        }
     }
 }

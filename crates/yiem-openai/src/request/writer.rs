@@ -5,6 +5,7 @@
 //! request.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use serde_json::Value;
 use yiem_core::{
@@ -125,11 +126,12 @@ impl<'a> Writer<'a> {
         let count = message.tool_calls().count();
         let mut calls: Vec<OutgoingCall<'a>> = Vec::with_capacity(count);
         let mut open = Vec::with_capacity(count);
+        let mut ids = Ids::default();
         for block in &message.content {
             match block {
                 AssistantContent::Text(text) => parts.push(Part::Text(Cow::Borrowed(&text.text))),
                 AssistantContent::ToolCall(call) => {
-                    let id = self.call_id(call, &calls);
+                    let id = self.call_id(call, &calls, &mut ids);
                     open.push(OpenCall {
                         call,
                         id: id.clone(),
@@ -368,16 +370,40 @@ impl<'a> Writer<'a> {
     }
 
     /// The id as the server takes it; unique within its message.
-    fn call_id(&self, call: &'a ToolCall, before: &[OutgoingCall<'_>]) -> Cow<'a, str> {
-        let taken = |id: &str| before.iter().any(|other| other.id == id);
+    fn call_id(
+        &self,
+        call: &'a ToolCall,
+        before: &[OutgoingCall<'a>],
+        ids: &mut Ids<'a>,
+    ) -> Cow<'a, str> {
         let mut id = wire_id(&call.id, self.compat.tool_call_ids);
         let mut n = before.len();
-        while id.is_empty() || taken(&id) {
+        while id.is_empty() || !ids.take(&id, before) {
             let made = format!("{}call_{n}", &*call.id);
             id = Cow::Owned(wire_id(&made, self.compat.tool_call_ids).into_owned());
             n += 1;
         }
         id
+    }
+}
+
+/// The ids that a message has given away. Few are looked through one by one.
+#[derive(Default)]
+struct Ids<'a>(HashSet<Cow<'a, str>>);
+
+impl<'a> Ids<'a> {
+    /// So many are few.
+    const FEW: usize = 8;
+
+    /// Gives the id away, unless one of the calls before has it.
+    fn take(&mut self, id: &Cow<'a, str>, before: &[OutgoingCall<'a>]) -> bool {
+        if before.len() < Self::FEW {
+            return before.iter().all(|other| other.id != *id);
+        }
+        if self.0.is_empty() {
+            self.0.extend(before.iter().map(|other| other.id.clone()));
+        }
+        self.0.insert(id.clone())
     }
 }
 
