@@ -28,8 +28,9 @@ pub struct CancelToken(Arc<Inner>);
 #[derive(Debug, Default)]
 struct Inner {
     /// Made when somebody waits for this token or ends it alone; most children only live and
-    /// look at their parent.
+    /// look at their parent. Only woken by: whether the token is cancelled, its reason says.
     token: OnceLock<CancellationToken>,
+    /// Set when this token was cancelled and no parent had been.
     reason: OnceLock<CancelReason>,
     parent: Option<CancelToken>,
 }
@@ -77,27 +78,16 @@ impl CancelToken {
     #[doc(alias = "aborted")]
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        match (self.0.token.get(), &self.0.parent) {
-            (Some(token), _) => token.is_cancelled(),
-            (None, Some(parent)) => parent.is_cancelled(),
-            (None, None) => false,
-        }
+        self.reason().is_some()
     }
 
     /// Why, once cancelled: this token's own reason, else its nearest parent's.
+    ///
+    /// Takes no lock: a run looks at its signal before each step.
     #[must_use]
     pub fn reason(&self) -> Option<CancelReason> {
-        if !self.is_cancelled() {
-            return None;
-        }
-        let mut at = Some(self);
-        while let Some(token) = at {
-            if let Some(reason) = token.0.reason.get() {
-                return Some(*reason);
-            }
-            at = token.0.parent.as_ref();
-        }
-        Some(CancelReason::Aborted)
+        std::iter::successors(Some(self), |token| token.0.parent.as_ref())
+            .find_map(|token| token.0.reason.get().copied())
     }
 
     /// Ends when the token is cancelled; at once if it is. May be dropped at any time.
