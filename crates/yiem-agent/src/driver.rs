@@ -40,7 +40,6 @@ use crate::queue::QueueKind;
 use crate::run::{AnswerCheck, Input, Step, mode_of};
 use crate::shared::{Facts, Shared};
 use crate::sink::{Listener, call_plain};
-use crate::telemetry::CallSpan;
 
 use model_call::Ready;
 
@@ -560,19 +559,15 @@ impl Driver {
 
     fn prepare(&mut self, index: usize) {
         let Some(turn) = self.turn_env() else { return };
-        let call = self
-            .shared
-            .lock()
-            .run
-            .as_ref()
-            .and_then(|r| r.call(index).cloned());
-        let Some(call) = call else { return };
-        let begun = self
-            .shared
-            .lock()
-            .run
-            .as_ref()
-            .is_some_and(|r| r.begun_before(index));
+        let state = self.shared.lock();
+        let known = state.run.as_ref().and_then(|run| {
+            let (call, name) = run.called(index)?;
+            Some((Arc::clone(call), Arc::clone(name), run.begun_before(index)))
+        });
+        drop(state);
+        let Some((call, name, begun)) = known else {
+            return;
+        };
         if begun
             && turn
                 .tools
@@ -586,7 +581,7 @@ impl Driver {
             });
         }
         self.work = Some(Box::pin(async move {
-            match prepare(&turn, index, call, None).await {
+            match prepare(&turn, index, call, name, None).await {
                 Ok(prepared) => Work::Prepared(index, prepared),
                 Err(rejection) => Work::Input(Box::new(Input::Rejected {
                     call: index,
@@ -606,7 +601,8 @@ impl Driver {
                 self.handle(Input::Spent(spent));
                 self.handle(Input::Compacted(shown));
             }
-            Work::Request(ready) => self.request_ready(ready),
+            Work::Request(Ok(ready)) => self.request_ready(*ready),
+            Work::Request(Err(failure)) => self.handle(Input::RequestFailed(failure)),
             Work::Prepared(index, prepared) => {
                 let args = Arc::clone(prepared.args.shared());
                 self.accepted.fetch_add(1, Ordering::Relaxed);
@@ -627,20 +623,21 @@ impl Driver {
         let blocking = prepared.tool.definition().blocking;
         let executed = self.executed.get(index).cloned();
         let progress = Arc::new(CallProgress::new(index, self.tell.clone()));
-        let context = turn.context(index, &prepared.call, Arc::clone(&progress), 0);
+        let context = turn.context(index, &prepared, Arc::clone(&progress), 0);
         let span = self.spans.call(&prepared);
+        let within = span.shown();
         let mut work: BoxFuture<'static, Box<ToolOutput>> = Box::pin(async move {
-            let output = execute(&turn, prepared, context, executed.as_deref())
-                .instrument(span.span().clone())
-                .await;
-            match progress.close() {
-                None => {
-                    span.ended(&output);
-                    Box::new(output)
-                }
-                Some(left) => Box::pin(delivered(progress, left, span, output)).await,
+            let output = execute(&turn, &prepared, context, executed.as_deref()).await;
+            if let Some(left) = progress.close() {
+                // The last that it told of its progress is delivered before its end.
+                Box::pin(progress.deliver(left)).await;
             }
+            span.ended(&output);
+            output
         });
+        if let Some(span) = within {
+            work = Box::pin(work.instrument(span));
+        }
         if lone && !blocking {
             // Most lone calls are done at the first look, and need no task.
             let first = std::future::poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx))).await;
@@ -700,18 +697,6 @@ impl Driver {
         };
         self.handle(Input::AnswerChecked(check));
     }
-}
-
-/// What came of a call, once the last that it told of its progress is delivered.
-async fn delivered(
-    progress: Arc<CallProgress>,
-    left: serde_json::Value,
-    span: CallSpan,
-    output: ToolOutput,
-) -> Box<ToolOutput> {
-    progress.deliver(left).await;
-    span.ended(&output);
-    Box::new(output)
 }
 
 async fn pending_or<T>(work: Option<&mut BoxFuture<'static, T>>) -> T {

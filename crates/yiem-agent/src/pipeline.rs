@@ -74,6 +74,8 @@ pub(crate) enum CallMessage {
 pub(crate) struct PreparedToolCall {
     pub(crate) tool: Arc<RegisteredTool>,
     pub(crate) call: Arc<ToolCall>,
+    /// The name that it was called by, shared with events.
+    pub(crate) name: Arc<str>,
     pub(crate) args: ValidArgs,
 }
 
@@ -99,6 +101,7 @@ pub(crate) async fn prepare(
     turn: &TurnEnv,
     index: usize,
     call: Arc<ToolCall>,
+    name: Arc<str>,
     parent: Option<ToolCallId>,
 ) -> Result<PreparedToolCall, Rejection> {
     let Some(tool) = turn.tools.get(&call.name) else {
@@ -122,6 +125,7 @@ pub(crate) async fn prepare(
     let mut prepared = PreparedToolCall {
         tool: Arc::clone(tool),
         call,
+        name,
         args,
     };
     let mut asked = false;
@@ -269,30 +273,30 @@ async fn tell(turn: &TurnEnv, call: usize, kind: EventKind) {
 }
 
 /// Runs an accepted call and has the hooks see its result. `executed` holds what came of the
-/// call itself, for whoever drops this while a hook hangs.
+/// call itself, for whoever drops this while a hook hangs. The output is boxed: it is large, and
+/// handed on from future to future.
 pub(crate) async fn execute(
     turn: &TurnEnv,
-    prepared: PreparedToolCall,
+    prepared: &PreparedToolCall,
     context: Box<ToolContext>,
     executed: Option<&OnceLock<ToolOutput>>,
-) -> ToolOutput {
-    let PreparedToolCall { tool, call, args } = prepared;
-    let output = run_tool(turn, &tool, args.clone(), context).await;
+) -> Box<ToolOutput> {
+    let output = run_tool(turn, prepared, context).await;
     if !turn.hooks.any_at(HookPoint::AfterToolCall) {
         return output;
     }
-    Box::pin(after_hooks(turn, &tool, &call, &args, output, executed)).await
+    Box::pin(after_hooks(turn, prepared, output, executed)).await
 }
 
 /// Calls the tool under its limits; whatever goes wrong is a failed output.
 async fn run_tool(
     turn: &TurnEnv,
-    tool: &RegisteredTool,
-    args: ValidArgs,
+    prepared: &PreparedToolCall,
     context: Box<ToolContext>,
-) -> ToolOutput {
+) -> Box<ToolOutput> {
+    let tool = &prepared.tool;
     let definition = tool.definition();
-    let (cancel, call_id) = (context.cancel.clone(), context.call_id.clone());
+    let cancel = context.cancel.clone();
     // The call's time begins when it is its turn.
     let permit = match tool.permit_now() {
         Some(permit) => Some(permit),
@@ -305,48 +309,44 @@ async fn run_tool(
                 "The tool {} was not run: the run was aborted.",
                 definition.name
             );
-            return ToolError::of_kind(ToolErrorKind::Aborted, text).into_output();
+            return Box::new(ToolError::of_kind(ToolErrorKind::Aborted, text).into_output());
         }
     };
     let limit = definition.limits.time.unwrap_or(turn.config.tool_time);
     // A tool of one's own making may panic before there is a future of it.
-    let called = catch_unwind(AssertUnwindSafe(|| tool.tool().call(args, *context)));
-    let done = match called {
+    let work = || tool.tool().call(prepared.args.clone(), *context);
+    let ended = match catch_unwind(AssertUnwindSafe(work)) {
         Ok(call) => within(&turn.env, limit, call).await,
-        Err(panic) => Some(Err(panic_text(&*panic))),
+        Err(panic) => Ended::Panicked(panic_text(&*panic)),
     };
-    let result = match done {
-        Some(Ok(result)) => result,
-        Some(Err(panic)) => Err(ToolError::of_kind(
-            ToolErrorKind::Panicked,
-            format!("The tool {} panicked: {panic}", definition.name),
-        )),
-        None => {
+    let mut output = match ended {
+        Ended::Done(Ok(output)) => Box::new(output),
+        Ended::Done(Err(error)) => Box::new(error.into_output()),
+        Ended::Panicked(panic) => {
+            let text = format!("The tool {} panicked: {panic}", definition.name);
+            Box::new(ToolError::of_kind(ToolErrorKind::Panicked, text).into_output())
+        }
+        Ended::TimedOut => {
             cancel.cancel_because(CancelReason::TimedOut);
-            Err(ToolError::of_kind(
-                ToolErrorKind::TimedOut,
-                format!(
-                    "The tool {} did not end within {} s. Whether it took effect is unknown.",
-                    definition.name,
-                    limit.as_secs_f64()
-                ),
-            ))
+            let text = format!(
+                "The tool {} did not end within {} s. Whether it took effect is unknown.",
+                definition.name,
+                limit.as_secs_f64()
+            );
+            Box::new(ToolError::of_kind(ToolErrorKind::TimedOut, text).into_output())
         }
     };
-    let mut output = result.unwrap_or_else(ToolError::into_output);
     if let Err(error) = tool.check_output(&output) {
-        output = ToolOutput {
-            details: output.details,
-            usage: output.usage,
-            ..ToolOutput::text(error.message()).failed()
-        };
+        let told = ToolOutput::text(error.message()).failed();
+        let seen = std::mem::replace(&mut *output, told);
+        (output.details, output.usage) = (seen.details, seen.usage);
     }
     let bytes = definition
         .limits
         .result_bytes
         .unwrap_or(turn.config.result_bytes);
     if let Some(whole) = whole::cut(turn, &mut output, bytes) {
-        Box::pin(whole::keep(turn, &call_id, &mut output, whole)).await;
+        Box::pin(whole::keep(turn, &prepared.call.id, &mut output, whole)).await;
     }
     output
 }
@@ -362,24 +362,23 @@ async fn permit(tool: &RegisteredTool, cancel: &CancelToken) -> Option<CallPermi
 
 async fn after_hooks(
     turn: &TurnEnv,
-    tool: &RegisteredTool,
-    call: &Arc<ToolCall>,
-    args: &ValidArgs,
-    mut output: ToolOutput,
+    prepared: &PreparedToolCall,
+    output: Box<ToolOutput>,
     executed: Option<&OnceLock<ToolOutput>>,
-) -> ToolOutput {
+) -> Box<ToolOutput> {
     if let Some(executed) = executed {
-        let _ = executed.set(output.clone());
+        let _ = executed.set(ToolOutput::clone(&output));
     }
+    let mut output = *output;
     for hook in turn.hooks.at(HookPoint::AfterToolCall) {
         let shared = Arc::new(output);
         let view = ToolResultView {
             run_id: turn.run_id.clone(),
             turn: turn.turn,
             message: Arc::clone(&turn.reply),
-            call: Arc::clone(call),
-            tool: Arc::clone(tool.definition()),
-            args: Arc::clone(args.shared()),
+            call: Arc::clone(&prepared.call),
+            tool: Arc::clone(prepared.tool.definition()),
+            args: Arc::clone(prepared.args.shared()),
             output: Arc::clone(&shared),
             cancel: turn.cancel.clone(),
         };
@@ -397,16 +396,21 @@ async fn after_hooks(
             }
         }
     }
-    output
+    Box::new(output)
 }
 
-/// Runs `work` for at most `limit` (zero = as long as it takes); its panic is an error. `None`
-/// when the time was up; `work` is dropped then.
-async fn within<T>(
-    env: &Arc<dyn Env>,
-    limit: Duration,
-    work: impl Future<Output = T>,
-) -> Option<Result<T, String>> {
+/// How a piece of work ended that had a limit of time.
+#[derive(Debug, PartialEq, Eq)]
+enum Ended<T> {
+    Done(T),
+    /// With what its panic said.
+    Panicked(String),
+    /// The time was up, and it was dropped.
+    TimedOut,
+}
+
+/// Runs `work` for at most `limit` (zero = as long as it takes).
+async fn within<T>(env: &Arc<dyn Env>, limit: Duration, work: impl Future<Output = T>) -> Ended<T> {
     let mut work = pin!(AssertUnwindSafe(work).catch_unwind());
     // Most calls need no timer: they are done at the first look.
     let first = std::future::poll_fn(|cx| std::task::Poll::Ready(work.as_mut().poll(cx))).await;
@@ -415,10 +419,13 @@ async fn within<T>(
         std::task::Poll::Pending if limit.is_zero() => work.await,
         std::task::Poll::Pending => match select(work, env.sleep(limit)).await {
             Either::Left((done, _)) => done,
-            Either::Right(_) => return None,
+            Either::Right(_) => return Ended::TimedOut,
         },
     };
-    Some(done.map_err(|panic| panic_text(&*panic)))
+    match done {
+        Ok(done) => Ended::Done(done),
+        Err(panic) => Ended::Panicked(panic_text(&*panic)),
+    }
 }
 
 /// Runs a hook so that its panic is an error of it.
@@ -472,15 +479,15 @@ impl TurnEnv {
     pub(crate) fn context(
         self: &Arc<Self>,
         index: usize,
-        call: &ToolCall,
+        prepared: &PreparedToolCall,
         progress: Arc<CallProgress>,
         depth: u32,
     ) -> Box<ToolContext> {
-        let id = call.id.clone();
+        let id = prepared.call.id.clone();
         let caller = nested::NestedCaller::new(Arc::clone(self), index, id.clone(), depth);
         let (cancel, env) = (self.cancel.child(), Arc::clone(&self.env));
         let mut context = Box::new(
-            ToolContext::ended_by(cancel, id, call.name.as_str(), env)
+            ToolContext::ended_by(cancel, id, Arc::clone(&prepared.name), env)
                 .with_progress(progress)
                 .with_caller(Arc::new(caller)),
         );

@@ -468,6 +468,12 @@ impl Run {
         Some(&self.batch.as_ref()?.slot(index)?.call)
     }
 
+    /// The same with its name as events have it.
+    pub(crate) fn called(&self, index: usize) -> Option<(&Arc<yiem_core::ToolCall>, &Arc<str>)> {
+        let slot = self.batch.as_ref()?.slot(index)?;
+        Some((&slot.call, &slot.name))
+    }
+
     /// Whether the call had begun when the session broke off (S-3).
     #[must_use]
     pub fn begun_before(&self, index: usize) -> bool {

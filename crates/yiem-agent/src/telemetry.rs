@@ -162,8 +162,8 @@ impl CallSpan {
         }
     }
 
-    /// The span itself, to run the call in.
-    pub(crate) fn span(&self) -> &Span {
-        &self.0
+    /// The span to run the call in, if anybody is shown it.
+    pub(crate) fn shown(&self) -> Option<Span> {
+        (!self.0.is_disabled()).then(|| self.0.clone())
     }
 }

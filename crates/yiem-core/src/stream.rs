@@ -250,6 +250,8 @@ where
 #[derive(Clone, Debug, Default)]
 pub struct MessageAssembler {
     blocks: Vec<Block>,
+    /// How many of the blocks are calls of which not all has come.
+    open: usize,
     info: ReplyInfo,
     done: bool,
 }
@@ -300,12 +302,14 @@ impl MessageAssembler {
             ChatEvent::Started(info) => self.started(*info),
             ChatEvent::Restarted => {
                 self.blocks.clear();
+                self.open = 0;
                 self.info = ReplyInfo::default();
             }
             ChatEvent::Text(_)
             | ChatEvent::Reasoning { .. }
             | ChatEvent::ToolCallArguments { .. } => self.grow(&event),
             ChatEvent::ToolCallStarted { index, id, name } => {
+                self.open += 1;
                 self.begin(Block::Call(PartialToolCall {
                     index,
                     id,
@@ -316,7 +320,10 @@ impl MessageAssembler {
             ChatEvent::ToolCallEnded { index, call } => {
                 let whole = Block::Whole(AssistantContent::ToolCall(*call));
                 match self.position(index) {
-                    Some(at) => self.blocks[at] = whole,
+                    Some(at) => {
+                        self.open -= 1;
+                        self.blocks[at] = whole;
+                    }
                     None => self.begin(whole),
                 }
             }
@@ -420,6 +427,9 @@ impl MessageAssembler {
     }
 
     fn position(&self, index: usize) -> Option<usize> {
+        if self.open == 0 {
+            return None;
+        }
         // The call that grows is nearly always the last block.
         self.blocks
             .iter()

@@ -5,6 +5,7 @@
 //! The attribute macro `#[tool]` makes the same of an `async fn`.
 
 use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -292,8 +293,18 @@ impl Tool for FunctionTool {
         }
     }
 
-    async fn call(&self, args: ValidArgs, context: ToolContext) -> Result<ToolOutput, ToolError> {
-        (self.call)(args, context).await
+    // Written out: the function's future is boxed already, and one box more is one too many for
+    // each call.
+    fn call<'a, 'b>(
+        &'a self,
+        args: ValidArgs,
+        context: ToolContext,
+    ) -> Pin<Box<dyn Future<Output = Result<ToolOutput, ToolError>> + Send + 'b>>
+    where
+        'a: 'b,
+        Self: 'b,
+    {
+        (self.call)(args, context)
     }
 }
 

@@ -56,7 +56,7 @@ impl Driver {
         };
         if !self.shared.waits_before_model_call() {
             let ready = asking.ready_now();
-            self.request_ready(Ok(Box::new(ready)));
+            self.request_ready(ready);
         } else {
             let work: BoxFuture<'static, Work> =
                 Box::pin(async move { Work::Request(asking.ready().await.map(Box::new)) });
@@ -134,11 +134,7 @@ impl Driver {
         })
     }
 
-    pub(super) fn request_ready(&mut self, ready: Result<Box<Ready>, Failure>) {
-        let ready = match ready {
-            Ok(ready) => *ready,
-            Err(failure) => return self.handle(Input::RequestFailed(failure)),
-        };
+    pub(super) fn request_ready(&mut self, ready: Ready) {
         self.model = ready.model;
         self.tools = ready.tools;
         for told in ready.told {

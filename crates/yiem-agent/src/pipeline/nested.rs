@@ -88,9 +88,10 @@ impl ToolCaller for NestedCaller {
         };
         // Nobody is asked about a call that may not be made; whether it may is known once it is
         // accepted: others may be made meanwhile.
+        let (asked, called) = (Arc::clone(&call), Arc::clone(&tool_name));
         let accepted = match self.over_limit(false) {
             Some(over) => Err(over),
-            None => match prepare(turn, self.index, Arc::clone(&call), parent.clone()).await {
+            None => match prepare(turn, self.index, asked, called, parent.clone()).await {
                 Ok(prepared) => self.over_limit(true).map_or(Ok(prepared), Err),
                 Err(rejection) => Err(rejection),
             },
@@ -123,8 +124,9 @@ impl ToolCaller for NestedCaller {
             call.id.clone(),
             Arc::clone(&tool_name),
         ));
-        let context = turn.context(self.index, &call, Arc::clone(&progress), self.depth + 1);
-        let output = Box::pin(execute(turn, prepared, context, None)).await;
+        let told = Arc::clone(&progress);
+        let context = turn.context(self.index, &prepared, told, self.depth + 1);
+        let output = Box::pin(execute(turn, &prepared, context, None)).await;
         if let Some(left) = progress.close() {
             progress.deliver(left).await;
         }
@@ -145,6 +147,6 @@ impl ToolCaller for NestedCaller {
             is_error: output.is_error,
         })
         .await;
-        Ok(output)
+        Ok(*output)
     }
 }

@@ -16,17 +16,17 @@ fn unreadable_arguments_are_quoted_and_cut() {
 async fn work_is_cut_at_its_time_and_its_panic_is_an_error() {
     let env = yiem_core::SystemEnv::shared();
     let limit = Duration::from_secs(3);
-    assert_eq!(within(&env, limit, async { 1 }).await, Some(Ok(1)));
+    assert_eq!(within(&env, limit, async { 1 }).await, Ended::Done(1));
     assert_eq!(
         within(&env, limit, std::future::pending::<u8>()).await,
-        None
+        Ended::TimedOut
     );
     let panicked = within(&env, limit, async { panic!("told to panic") }).await;
-    let panicked: Option<Result<(), String>> = panicked;
-    assert_eq!(panicked, Some(Err("told to panic".to_owned())));
+    let panicked: Ended<()> = panicked;
+    assert_eq!(panicked, Ended::Panicked("told to panic".to_owned()));
     let slow = async {
         env.sleep(Duration::from_secs(2)).await;
         2
     };
-    assert_eq!(within(&env, limit, slow).await, Some(Ok(2)));
+    assert_eq!(within(&env, limit, slow).await, Ended::Done(2));
 }

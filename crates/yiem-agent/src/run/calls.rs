@@ -355,6 +355,7 @@ impl Run {
             TerminatePolicy::Any => any,
             TerminatePolicy::All => all,
         };
+        self.steps.reserve(2 * results.len());
         for result in &results {
             self.enter(Arc::clone(result));
             self.emit(EventKind::MessageStart {

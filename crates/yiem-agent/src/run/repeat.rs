@@ -6,7 +6,7 @@
 //! Does not know: what is done about it.
 
 use std::collections::HashMap;
-use std::hash::{Hash, Hasher};
+use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -24,7 +24,8 @@ struct Seen {
 /// Counts identical calls of one run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Repeats {
-    seen: HashMap<u64, Seen>,
+    /// By keys that are mixed already.
+    seen: HashMap<u64, Seen, BuildHasherDefault<Mix>>,
     last: Option<u64>,
     last_call: Option<(u64, Arc<ToolCall>)>,
 }

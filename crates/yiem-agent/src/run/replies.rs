@@ -326,11 +326,24 @@ fn complete(message: &mut AssistantMessage, facts: &dyn RunFacts) {
     if message.provider.is_empty() {
         message.provider.clone_from(&info.provider);
     }
-    let mut seen = HashSet::new();
-    for block in &mut message.content {
-        if let AssistantContent::ToolCall(call) = block
-            && (call.id.is_empty() || !seen.insert(call.id.clone()))
-        {
+    distinguish(&mut message.content, facts);
+}
+
+/// Gives calls an id that have none, or one that an earlier call has.
+fn distinguish(content: &mut [AssistantContent], facts: &dyn RunFacts) {
+    let mut calls = content.iter_mut().filter_map(|block| match block {
+        AssistantContent::ToolCall(call) => Some(call),
+        _ => None,
+    });
+    // Most replies have one call, which needs no set to be told from others.
+    let Some(first) = calls.next() else { return };
+    if first.id.is_empty() {
+        first.id = facts.new_call_id();
+    }
+    let Some(second) = calls.next() else { return };
+    let mut seen = HashSet::from([first.id.clone()]);
+    for call in std::iter::once(second).chain(calls) {
+        if call.id.is_empty() || !seen.insert(call.id.clone()) {
             call.id = facts.new_call_id();
             while !seen.insert(call.id.clone()) {
                 call.id = facts.new_call_id();

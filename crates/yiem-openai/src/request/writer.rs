@@ -378,7 +378,7 @@ impl<'a> Writer<'a> {
     ) -> Cow<'a, str> {
         let mut id = wire_id(&call.id, self.compat.tool_call_ids);
         let mut n = before.len();
-        while id.is_empty() || !ids.take(&id, before) {
+        while id.is_empty() || !ids.take(id.clone(), before) {
             let made = format!("{}call_{n}", &*call.id);
             id = Cow::Owned(wire_id(&made, self.compat.tool_call_ids).into_owned());
             n += 1;
@@ -396,14 +396,14 @@ impl<'a> Ids<'a> {
     const FEW: usize = 8;
 
     /// Gives the id away, unless one of the calls before has it.
-    fn take(&mut self, id: &Cow<'a, str>, before: &[OutgoingCall<'a>]) -> bool {
+    fn take(&mut self, id: Cow<'a, str>, before: &[OutgoingCall<'a>]) -> bool {
         if before.len() < Self::FEW {
-            return before.iter().all(|other| other.id != *id);
+            return before.iter().all(|other| other.id != id);
         }
         if self.0.is_empty() {
             self.0.extend(before.iter().map(|other| other.id.clone()));
         }
-        self.0.insert(id.clone())
+        self.0.insert(id)
     }
 }
 
