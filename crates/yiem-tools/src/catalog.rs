@@ -12,70 +12,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use tokio::sync::watch;
-use yiem_core::{CancelToken, LoadedTools, SourceError, Tool, ToolDefinition, ToolSource};
+use yiem_core::{CancelToken, SourceError, Tool, ToolDefinition, ToolSource};
 
 mod builder;
+mod load;
 mod notice;
+mod policy;
 mod task;
 
 pub use builder::{CatalogBuilder, CatalogError};
 pub use notice::CatalogNotice;
+pub use policy::{ChangedDefinitions, Discovery, Finder};
 
 use crate::builtin::{LIST_TOOLS, SEARCH_TOOLS};
 use crate::registered::{RegisteredTool, SourceId};
-use crate::registry::{
-    ChangedDefinition, CompiledTools, QuarantinedTool, RegisterError, ToolRegistry, changed,
-};
+use crate::registry::{QuarantinedTool, RegisterError, ToolRegistry};
 use crate::search::{SearchHit, SearchIndex};
 use crate::snapshot::{Beyond, ToolSnapshot};
-
-/// When a model is offered the tools of sources (T-5). One's own tools are always offered.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Discovery {
-    /// First only `listTools` is offered; when the model calls it, the sources are asked, and
-    /// their tools are offered from then on (R "Tool Discovery"). Until then the source tasks
-    /// only connect them ([`ToolSource::connect`]), unless they are required.
-    #[default]
-    OnDemand,
-    /// All of them, as soon as their source has answered; `listTools` as well until all have.
-    Eager,
-    /// Eager up to this many tools in all, one's own included; on demand beyond.
-    Auto {
-        /// The most tools that are offered without being asked for.
-        up_to: usize,
-    },
-}
-
-impl Discovery {
-    /// Eager up to 16 tools in all, else on demand.
-    pub const AUTO: Self = Self::Auto { up_to: 16 };
-}
-
-/// Which tools for finding tools a model is offered, while there are tools to be found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Finder {
-    /// `listTools`: all of them at once.
-    #[default]
-    List,
-    /// `searchTools` in place of the list: those that fit some words.
-    Search,
-    /// Both.
-    Both,
-}
-
-/// What happens when a source says something else of a tool than before (M-8).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ChangedDefinitions {
-    /// The new definition is used, and a notice tells of it.
-    #[default]
-    Accept,
-    /// The tool is held back until [`ToolCatalog::approve`] is called for it, and a notice
-    /// tells of it.
-    Hold,
-}
 
 /// All tools of an agent: one's own, and those of its sources as far as they are known (T-5).
 ///
@@ -462,114 +415,6 @@ impl Shared {
         state.all_answered(demanded) && state.statuses.iter().all(known)
     }
 
-    /// Connects a source that nobody has asked for its tools, and notes whether it is there.
-    async fn connect(&self, i: usize, cancel: &CancelToken) {
-        let slot = &self.slots[i];
-        let _one_at_a_time = slot.loading.lock().await;
-        if !matches!(self.lock().statuses[i].state, SourceState::Waiting) {
-            return;
-        }
-        let connecting = AssertUnwindSafe(slot.source.connect(cancel)).catch_unwind();
-        match connecting
-            .await
-            .unwrap_or_else(|panic| Err(panicked(&*slot.source, "it was connected", &*panic)))
-        {
-            Ok(()) => {
-                self.lock().statuses[i].state = SourceState::Connected;
-                self.touch();
-            }
-            Err(error) => self.fail(i, &Arc::new(error)),
-        }
-    }
-
-    async fn load_all(&self, cancel: &CancelToken) {
-        self.demand();
-        join_all((0..self.slots.len()).map(|i| self.load(i, cancel))).await;
-    }
-
-    /// Loads a source unless its newest list is known already.
-    async fn load(&self, i: usize, cancel: &CancelToken) -> Result<(), Arc<SourceError>> {
-        let slot = &self.slots[i];
-        let _one_at_a_time = slot.loading.lock().await;
-        let known = {
-            let state = self.lock();
-            match &state.statuses[i].state {
-                SourceState::Loaded { generation, .. } if !state.stale.contains(&i) => {
-                    Some(*generation)
-                }
-                _ => None,
-            }
-        };
-        if known == Some(slot.source.generation()) {
-            return Ok(());
-        }
-        match loaded(&*slot.source, cancel).await {
-            Ok(loaded) => {
-                self.take(i, loaded);
-                Ok(())
-            }
-            Err(error) => {
-                let error = Arc::new(error);
-                // A wait that was given up says nothing about the source.
-                if !cancel.is_cancelled() {
-                    self.fail(i, &error);
-                }
-                Err(error)
-            }
-        }
-    }
-
-    fn take(&self, i: usize, loaded: LoadedTools) {
-        let key = &self.slots[i].key;
-        let (generation, warnings) = (loaded.generation, loaded.warnings.clone());
-        let (known, limits) = {
-            let state = self.lock();
-            (
-                state.registry.known_tools(key),
-                state.registry.source_limits().clone(),
-            )
-        };
-        // The costly part, without the lock.
-        let mut compiled = CompiledTools::new(key, loaded, &known, &limits);
-        {
-            let mut state = self.lock();
-            let changes = state.changes(key, &compiled);
-            let held = self.changed == ChangedDefinitions::Hold;
-            if held {
-                for change in &changes {
-                    compiled.hold(
-                        &change.after.name,
-                        "its definition is not the one that is known; it is held back until it is approved",
-                    );
-                }
-            }
-            state.remember(key, &compiled);
-            state.stale.remove(&i);
-            let tools = compiled.tools().len();
-            let change = state.registry.apply(key, compiled);
-            state.statuses[i].state = SourceState::Loaded { generation, tools };
-            for notice in notice::of_change(key, change, changes, held, warnings, tools) {
-                state.tell(notice);
-            }
-        }
-        self.touch();
-    }
-
-    fn fail(&self, i: usize, error: &Arc<SourceError>) {
-        {
-            let mut state = self.lock();
-            state.statuses[i].state = SourceState::Failed {
-                error: Arc::clone(error),
-            };
-            let source = Arc::clone(&self.slots[i].key);
-            state.tell(CatalogNotice::SourceFailed {
-                source,
-                error: Arc::clone(error),
-            });
-        }
-        self.touch();
-    }
-
     fn approve(&self, source: &str, name: &str) -> bool {
         let mut state = self.lock();
         let known = state
@@ -705,62 +550,11 @@ impl State {
         }
     }
 
-    /// Tools whose definition is not the known one.
-    fn changes(&self, key: &Arc<str>, compiled: &CompiledTools) -> Vec<ChangedDefinition> {
-        let tools = compiled.tools().values();
-        tools
-            .filter_map(|tool| {
-                let after = tool.tool().definition();
-                let before = self.known.get(&(Arc::clone(key), after.name.clone()))?;
-                changed(before, after).then(|| ChangedDefinition {
-                    source: tool.source().clone(),
-                    before: Arc::clone(before),
-                    after: Arc::clone(after),
-                })
-            })
-            .collect()
-    }
-
-    /// What is used of a tool is what it is held against later.
-    fn remember(&mut self, key: &Arc<str>, compiled: &CompiledTools) {
-        for tool in compiled.tools().values() {
-            let definition = tool.tool().definition();
-            self.known.insert(
-                (Arc::clone(key), definition.name.clone()),
-                Arc::clone(definition),
-            );
-        }
-    }
-
     fn tell(&mut self, notice: CatalogNotice) {
         if self.notices.len() >= MAX_NOTICES {
             self.notices.pop_front();
             self.lost_notices += 1;
         }
         self.notices.push_back(notice);
-    }
-}
-
-/// What a source has; one that panics has failed.
-async fn loaded(source: &dyn ToolSource, cancel: &CancelToken) -> Result<LoadedTools, SourceError> {
-    let done = AssertUnwindSafe(source.load(cancel)).catch_unwind().await;
-    done.unwrap_or_else(|panic| Err(panicked(source, "its tools were loaded", &*panic)))
-}
-
-fn panicked(
-    source: &dyn ToolSource,
-    doing: &str,
-    panic: &(dyn std::any::Any + Send),
-) -> SourceError {
-    let said = panic
-        .downcast_ref::<&str>()
-        .map(|said| (*said).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "it left no message".to_owned());
-    SourceError {
-        source_name: source.name().to_owned(),
-        message: format!("it panicked while {doing}: {said}"),
-        retryable: false,
-        cause: None,
     }
 }
