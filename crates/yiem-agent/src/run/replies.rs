@@ -191,9 +191,8 @@ impl Run {
             self.compacted = true;
             let mut kept = partial.clone();
             if let Some(kept) = &mut kept {
-                // Told and written down below; the end of it all is not known yet.
+                // Written down below.
                 kept.usage = Usage::UNKNOWN;
-                kept.error_message = None;
             }
             self.drop_attempt(partial, &error);
             let reason: Arc<str> = error.message.as_str().into();
@@ -287,9 +286,8 @@ impl Run {
         let mut message = partial.unwrap_or_default();
         without_calls(&mut message);
         message.stop_reason = StopReason::Error;
-        message
-            .error_message
-            .get_or_insert_with(|| failure.to_string());
+        // All of it: also why it is not tried again, or why it could not be shortened.
+        message.error_message = Some(failure.to_string());
         complete(&mut message, facts);
         let message = self.close_message(message);
         self.enter(Arc::clone(&message));

@@ -459,3 +459,29 @@ user: hi
         "#]],
     );
 }
+
+#[test]
+fn the_message_of_a_failure_says_all_of_it_with_and_without_what_had_come() {
+    for begun in ["", "say \"half\" & "] {
+        for (fails, why) in [
+            ("fail rate_limit \"slow\" 61s", "asks to wait 61 s"),
+            ("fail auth \"no key\"", "no key"),
+            ("break-off", "ended without saying"),
+            ("fail context_length \"long\"", "could not be shortened"),
+        ] {
+            let transcript =
+                crate::play(&format!("set retries 0\nmodel: {begun}{fails}\nuser: hi\n"));
+            let last = |start: &str| {
+                let mut lines = transcript
+                    .lines()
+                    .filter(|l| l.trim_start().starts_with(start));
+                lines.next_back().unwrap_or_default().to_owned()
+            };
+            let message = last("messageEnd assistant");
+            let (_, told) = message.split_once("[error: ").unwrap();
+            let told = told.trim_end_matches(']');
+            assert!(told.contains(why), "{transcript}");
+            assert_eq!(last("agentEnd"), format!("agentEnd failed: {told}"));
+        }
+    }
+}
