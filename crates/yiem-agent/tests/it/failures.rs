@@ -469,8 +469,9 @@ fn the_message_of_a_failure_says_all_of_it_with_and_without_what_had_come() {
             ("break-off", "ended without saying"),
             ("fail context_length \"long\"", "could not be shortened"),
         ] {
-            let transcript =
-                crate::play(&format!("set retries 0\nmodel: {begun}{fails}\nuser: hi\n"));
+            let reply = format!("model: {begun}{fails}\n");
+            let script = format!("set retries 1\n{reply}{reply}user: hi\n");
+            let transcript = crate::play(&script);
             let last = |start: &str| {
                 let mut lines = transcript
                     .lines()
