@@ -1,5 +1,5 @@
 //! Hooks and events are documented: each hook says when it runs and what it may answer, and
-//! `docs/hooks.md` and `docs/events.md` have them all.
+//! `docs/hooks.md` and `docs/events.md` have them all. Source files that a page names are there.
 //!
 //! Knows: the trait `AgentHook` and the enum `AgentEvent` of yiem-agent, by their source.
 
@@ -22,6 +22,19 @@ pub(super) fn check(root: &Path) -> Outcome<Vec<String>> {
         &process::read(&root.join("docs/events.md"))?,
     ));
     let pages = crate::manifest::files_below(&root.join("docs"))?;
+    for page in pages
+        .iter()
+        .filter(|page| page.extension().is_some_and(|e| e == "md"))
+    {
+        let name = page.strip_prefix(root).unwrap_or(page).display();
+        let is_there =
+            |file: &str| root.join(file).exists() || root.join("crates").join(file).exists();
+        for file in named_files(&process::read(page)?) {
+            if !is_there(&file) {
+                findings.push(format!("{name} names {file}, which is not there"));
+            }
+        }
+    }
     let names = pages
         .iter()
         .filter(|page| page.parent().is_some_and(|folder| folder.ends_with("docs")))
@@ -32,6 +45,18 @@ pub(super) fn check(root: &Path) -> Outcome<Vec<String>> {
         &names.collect::<Vec<_>>(),
     ));
     Ok(findings)
+}
+
+/// The source files that a page names in backticks, but those that stand for any: `x.rs`, `crates/X/…`.
+fn named_files(page: &str) -> Vec<String> {
+    let stands_for_any = |part: &str| matches!(part.trim_end_matches(".rs"), "x" | "X" | "foo");
+    page.split('`')
+        .skip(1)
+        .step_by(2)
+        .filter(|name| name.ends_with(".rs") && name.contains("/src/") && !name.contains(' '))
+        .filter(|name| !name.split('/').any(stands_for_any))
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Pages that the index does not name, and names in the index without a page.

@@ -51,3 +51,13 @@ fn a_page_that_the_index_does_not_name_and_a_name_without_a_page_are_refused() {
         1
     );
 }
+
+#[test]
+fn source_files_that_a_page_names_are_found_and_those_that_stand_for_any_are_not() {
+    let page = "| row | `yiem-x/src/y.rs`, a field | `tests/it` |\n`crates/a/src/b/c.rs` `foo.rs` \
+                `crates/X/src/x.rs` `yiem-mcp/src/transport/x.rs` `cargo run x/src/y.rs`";
+    assert_eq!(
+        named_files(page),
+        ["yiem-x/src/y.rs", "crates/a/src/b/c.rs"]
+    );
+}
