@@ -65,8 +65,9 @@ pub(crate) fn is_object(text: &str) -> bool {
         && matches!(serde_json::from_str::<Value>(text), Ok(Value::Object(_)))
 }
 
-/// The last fragment, if each that says anything begins with all of the one before: whatever is
-/// wrong with it, the others are only its beginnings.
+/// The last fragment, if each that says anything begins with all of the one before, and all begin
+/// as arguments do: whatever is wrong with it, the others are only its beginnings. Other fragments
+/// that are alike (blanks, digits) follow one another.
 fn last_of_growing<'a>(text: &'a str, ends: &[usize]) -> Option<&'a str> {
     let (mut last, mut count, mut from) = ("", 0, 0);
     for end in ends.iter().copied().chain([text.len()]) {
@@ -81,7 +82,8 @@ fn last_of_growing<'a>(text: &'a str, ends: &[usize]) -> Option<&'a str> {
         last = fragment;
         count += 1;
     }
-    (count > 1).then_some(last)
+    let begins = last.trim_start().starts_with(['{', '"']);
+    (count > 1 && begins).then_some(last)
 }
 
 /// Each fragment that begins with all that came before replaces it. `None` when that is no
