@@ -4,25 +4,25 @@ use ring::signature::{KeyPair as _, UnparsedPublicKey, VerificationAlgorithm};
 
 macro_rules! pem {
     ($name:literal) => {
-        include_str!(concat!("../../../tests/fixtures/keys/", $name, ".pem"))
+        include_str!(concat!("../../../tests/fixtures/keys/", $name))
     };
 }
 
 /// Every form of a key that can be used, with what it signs with.
 const KEYS: [(&str, &str, &[&str]); 7] = [
-    ("p256", pem!("p256"), &["ES256"]),
-    ("p256 SEC 1", pem!("p256.sec1"), &["ES256"]),
-    ("p384", pem!("p384"), &["ES384"]),
-    ("p384 SEC 1", pem!("p384.sec1"), &["ES384"]),
-    ("ed25519", pem!("ed25519"), &["EdDSA"]),
+    ("p256", pem!("p256.pem"), &["ES256"]),
+    ("p256 SEC 1", pem!("p256.sec1.pem"), &["ES256"]),
+    ("p384", pem!("p384.pem"), &["ES384"]),
+    ("p384 SEC 1", pem!("p384.sec1.pem"), &["ES384"]),
+    ("ed25519", pem!("ed25519.pem"), &["EdDSA"]),
     (
         "rsa",
-        pem!("rsa"),
+        pem!("rsa.pem"),
         &["RS256", "PS256", "RS384", "PS384", "RS512", "PS512"],
     ),
     (
         "rsa PKCS #1",
-        pem!("rsa.pkcs1"),
+        pem!("rsa.pkcs1.pem"),
         &["RS256", "PS256", "RS384", "PS384", "RS512", "PS512"],
     ),
 ];
@@ -93,8 +93,8 @@ fn a_key_in_each_form_signs_with_what_it_says() {
 #[test]
 fn a_token_is_what_another_program_makes_of_the_same_key() {
     // The signatures are of OpenSSL 3.
-    let rsa = ClientKey::from_pem(pem!("rsa")).unwrap().key_id("k1");
-    let ed25519 = ClientKey::from_pem(pem!("ed25519")).unwrap();
+    let rsa = ClientKey::from_pem(pem!("rsa.pem")).unwrap().key_id("k1");
+    let ed25519 = ClientKey::from_pem(pem!("ed25519.pem")).unwrap();
     let claims = json!({"iss": "agent"});
     assert_eq!(
         rsa.token("RS256", &claims).unwrap(),
@@ -133,17 +133,17 @@ fn a_key_in_a_variable_has_its_line_ends_written_out() {
 
 #[test]
 fn a_key_that_is_of_no_use_is_told_with_what_to_do_and_without_its_text() {
-    let broken = pem!("p256").replacen("MIGH", "MIGX", 1);
-    let cut = &pem!("p256")[..80];
+    let broken = pem!("p256.pem").replacen("MIGH", "MIGX", 1);
+    let cut = &pem!("p256.pem")[..80];
     let cases = [
-        (pem!("encrypted"), "encrypted"),
-        (pem!("public"), "public part"),
+        (pem!("encrypted.pem"), "encrypted"),
+        (pem!("public.pem"), "public part"),
         (
-            pem!("p256.no-public"),
+            pem!("p256.no-public.pem"),
             "public part is missing (`openssl pkey",
         ),
-        (pem!("p521"), "neither an EC key on P-256"),
-        (pem!("rsa1024"), "2,048 to 4,096 bits"),
+        (pem!("p521.pem"), "neither an EC key on P-256"),
+        (pem!("rsa1024.pem"), "2,048 to 4,096 bits"),
         (&broken, "cannot be used"),
         (cut, "broken"),
         (
@@ -177,7 +177,7 @@ fn a_key_that_is_of_no_use_is_told_with_what_to_do_and_without_its_text() {
 
 #[test]
 fn the_first_signature_that_a_server_takes_is_used() {
-    let rsa = ClientKey::from_pem(pem!("rsa")).unwrap();
+    let rsa = ClientKey::from_pem(pem!("rsa.pem")).unwrap();
     for (taken, used) in [
         (&["ES256", "RS256"][..], "RS256"),
         (&["PS512", "PS256"], "PS256"),
@@ -197,7 +197,7 @@ fn the_first_signature_that_a_server_takes_is_used() {
 
 #[test]
 fn a_key_shows_what_it_is_and_nothing_of_itself() {
-    let key = ClientKey::from_pem(pem!("p256")).unwrap().key_id("k1");
+    let key = ClientKey::from_pem(pem!("p256.pem")).unwrap().key_id("k1");
     assert_eq!(
         format!("{key:?}"),
         "ClientKey { signature: Some(\"ES256\"), key_id: Some(\"k1\"), .. }"
