@@ -43,14 +43,21 @@ impl ApprovalAnswer {
     }
 }
 
-/// The open questions of one agent.
+/// The open questions of one agent, and of those that it asks.
 #[derive(Debug, Default)]
 pub(crate) struct Approvals(Mutex<IndexMap<Arc<str>, Open>>);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Open {
     request: ApprovalRequest,
-    answer: oneshot::Sender<ApprovalAnswer>,
+    /// Taken by the first answer, wherever it is given.
+    answer: Arc<Mutex<Option<oneshot::Sender<ApprovalAnswer>>>>,
+}
+
+impl Open {
+    fn sender(&self) -> MutexGuard<'_, Option<oneshot::Sender<ApprovalAnswer>>> {
+        self.answer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Approvals {
@@ -58,28 +65,39 @@ impl Approvals {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens a question. It is closed when what this gives is dropped.
-    pub(crate) fn open(self: &Arc<Self>, request: ApprovalRequest) -> OpenQuestion {
+    /// Opens a question here and with the agents `above`. It is closed when what this gives is
+    /// dropped.
+    pub(crate) fn open(
+        self: &Arc<Self>,
+        request: ApprovalRequest,
+        above: &[Arc<Self>],
+    ) -> OpenQuestion {
         let (answer, wait) = oneshot::channel();
         let id = Arc::clone(&request.id);
-        self.lock()
-            .insert(Arc::clone(&id), Open { request, answer });
-        OpenQuestion {
-            approvals: Arc::clone(self),
-            id,
-            wait,
+        let answer = Arc::new(Mutex::new(Some(answer)));
+        let open = Open { request, answer };
+        let places: Vec<Arc<Self>> = std::iter::once(self).chain(above).cloned().collect();
+        for place in &places {
+            // Agents of several environments may give one id twice: the first one keeps it.
+            place
+                .lock()
+                .entry(Arc::clone(&id))
+                .or_insert_with(|| open.clone());
         }
+        OpenQuestion { places, open, wait }
     }
 
     /// Answers a question. False when it is not open.
     pub(crate) fn answer(&self, id: &str, answer: ApprovalAnswer) -> bool {
         let open = self.lock().shift_remove(id);
-        open.is_some_and(|open| open.answer.send(answer).is_ok())
+        let first = open.and_then(|open| open.sender().take());
+        first.is_some_and(|first| first.send(answer).is_ok())
     }
 
     pub(crate) fn list(&self) -> Vec<ApprovalRequest> {
         self.lock()
             .values()
+            .filter(|open| open.sender().is_some())
             .map(|open| open.request.clone())
             .collect()
     }
@@ -88,8 +106,8 @@ impl Approvals {
 /// A question while it is waited for.
 #[derive(Debug)]
 pub(crate) struct OpenQuestion {
-    approvals: Arc<Approvals>,
-    id: Arc<str>,
+    places: Vec<Arc<Approvals>>,
+    open: Open,
     wait: oneshot::Receiver<ApprovalAnswer>,
 }
 
@@ -102,6 +120,15 @@ impl OpenQuestion {
 
 impl Drop for OpenQuestion {
     fn drop(&mut self) {
-        self.approvals.lock().shift_remove(&*self.id);
+        for place in &self.places {
+            let mut there = place.lock();
+            let id = &self.open.request.id;
+            if there
+                .get(id)
+                .is_some_and(|open| Arc::ptr_eq(&open.answer, &self.open.answer))
+            {
+                there.shift_remove(id);
+            }
+        }
     }
 }

@@ -556,13 +556,13 @@ impl Agent {
 
     // ---- questions ----
 
-    /// Answers a question that a hook put to a person, from any task. False when it is not
-    /// open: unknown, answered, timed out, aborted.
+    /// Answers a question that a hook put to a person, from any task; also one of an agent
+    /// that this one asks. False when it is not open: unknown, answered, timed out, aborted.
     pub fn answer(&self, approval_id: &str, answer: ApprovalAnswer) -> bool {
         self.shared().approvals.answer(approval_id, answer)
     }
 
-    /// The questions that are open, oldest first.
+    /// The questions that are open, oldest first; those of agents that this one asks included.
     #[must_use]
     pub fn pending_approvals(&self) -> Vec<ApprovalRequest> {
         self.shared().approvals.list()

@@ -35,6 +35,7 @@ pub use yiem_tools;
 mod agent;
 mod approval;
 mod batch;
+mod caller;
 mod compaction;
 mod config;
 mod driver;

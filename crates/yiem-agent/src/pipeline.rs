@@ -24,6 +24,7 @@ use yiem_core::{
 use yiem_tools::{CallPermit, RegisteredTool, ValidationError};
 
 use crate::approval::{ApprovalAnswer, ApprovalRequest, Approvals};
+use crate::caller::Caller;
 use crate::config::AgentConfig;
 use crate::event::{ApprovalResolution, EventKind, RejectReason};
 use crate::hook::{BeforeToolCall, HookPoint, Hooks, Question, ToolCallView, ToolResultView};
@@ -223,7 +224,9 @@ async fn ask(
             .map(|t| u64::try_from(t.as_millis()).unwrap_or(u64::MAX)),
     };
     // Open before it is told: whoever hears of it can answer.
-    let mut open = turn.approvals.open(request);
+    let caller = turn.deps.get::<Caller>();
+    let above = caller.as_deref().map_or(&[][..], |caller| &caller.above);
+    let mut open = turn.approvals.open(request, above);
     tell(turn, index, requested).await;
     let answer = match question.timeout {
         None => open.answer().await,

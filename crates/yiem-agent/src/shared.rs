@@ -15,6 +15,7 @@ use yiem_core::{
 use yiem_tools::ToolCatalog;
 
 use crate::approval::Approvals;
+use crate::caller::Caller;
 use crate::compaction::{Compactor, without_open_calls};
 use crate::config::AgentConfig;
 use crate::error::RunError;
@@ -189,6 +190,8 @@ impl Shared {
         state: State,
     ) -> Self {
         let has_sources = !catalog.sources().is_empty();
+        let approvals: Arc<Approvals> = Arc::default();
+        let deps = deps.with(Caller::none(Arc::clone(&approvals)));
         Self {
             config,
             env,
@@ -196,7 +199,7 @@ impl Shared {
             has_sinks: has_sinks(&listeners),
             listeners,
             subscribers: Subscribers::default(),
-            approvals: Arc::default(),
+            approvals,
             deps,
             catalog,
             has_sources,

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use yiem_core::{CancelToken, Tool, ToolContext, ToolDefinition, ToolError, ToolOutput, ValidArgs};
 
 use super::{Agent, Listener};
+use crate::caller::Caller;
 use crate::event::AgentEvent;
 use crate::outcome::Outcome;
 use crate::sink::EventSink;
@@ -22,15 +23,13 @@ const MAX_DEPTH: u32 = 8;
 /// comes to, and what it cost, is told before the caller stops waiting.
 const GRACE_LEFT: f64 = 0.8;
 
-/// How deep an agent is that was asked by another; handed on beside the application's own values.
-struct Depth(u32);
-
 /// A tool that runs an agent; made by [`Agent::as_tool`].
 ///
 /// Each call is a conversation of its own: calls may run at once. The run's events are passed on
 /// as updates, its tokens are the result's usage, the caller's abort ends it: an agent that is
-/// asked has four fifths of its grace period, so that its result comes in time. Agents ask each
-/// other eight deep at most, an agent itself included.
+/// asked has four fifths of its grace period, so that its result comes in time. Questions to a
+/// person can be answered on it and on those that asked it. Agents ask each other eight
+/// deep at most, an agent itself included.
 #[derive(Clone)]
 pub struct AgentTool {
     agent: Agent,
@@ -105,7 +104,8 @@ impl Tool for AgentTool {
             (Some(Value::String(prompt)), 1) => prompt.clone(),
             _ => serde_json::to_string(&*args)?,
         };
-        let depth = context.deps.get::<Depth>().map_or(0, |depth| depth.0) + 1;
+        let caller = context.deps.get::<Caller>();
+        let depth = caller.as_ref().map_or(0, |caller| caller.depth) + 1;
         if depth > MAX_DEPTH {
             return Err(ToolError::new(format!(
                 "{} was not asked: agents ask each other {MAX_DEPTH} deep, which is the most",
@@ -115,7 +115,15 @@ impl Tool for AgentTool {
         let forward = Listener::Sink(Arc::new(Forward(context.clone())));
         let shared = self.agent.shared();
         let left = (0..depth).fold(shared.config.grace, |left, _| left.mul_f64(GRACE_LEFT));
-        let deps = shared.deps.clone().with(Depth(depth));
+        let own = Arc::clone(&shared.approvals);
+        let above = caller
+            .iter()
+            .flat_map(|c| std::iter::once(&c.own).chain(&c.above));
+        let above = above
+            .filter(|above| !Arc::ptr_eq(above, &own))
+            .cloned()
+            .collect();
+        let deps = shared.deps.clone().with(Caller { depth, own, above });
         let agent = Agent::of(shared.fork(Some(forward), left, deps));
         let mut run = std::pin::pin!(agent.prompt(prompt).begin(None));
         let first = context.cancel.run_until_cancelled(run.as_mut()).await;

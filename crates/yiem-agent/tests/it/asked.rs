@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
-use yiem_agent::{Agent, EndKind};
+use yiem_agent::{Agent, ApprovalAnswer, EndKind};
 use yiem_test::{PausedEnv, Reply, ScriptedModel, tool};
 
 use crate::within;
@@ -73,5 +73,89 @@ async fn what_a_sub_agent_cost_is_told_on_an_abort_though_its_tool_hangs() {
         );
         let below = 2 * (depth - 1) + 20;
         assert_eq!(outcome.tool_usage.all(), Some(below), "{depth} deep");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_of_an_agent_below_is_answered_on_it_or_on_any_above_and_once() {
+    for (answers, env) in [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)] {
+        let shared = PausedEnv::shared();
+        let env = || {
+            if env == 0 {
+                Arc::clone(&shared)
+            } else {
+                PausedEnv::shared()
+            }
+        };
+        let model = ScriptedModel::new([
+            Reply::call("sub", json!({"prompt": "do"})),
+            Reply::call("sub", json!({"prompt": "do"})),
+            Reply::call("echo", json!({"value": "x"})),
+            Reply::say("below"),
+            Reply::say("between"),
+            Reply::say("above"),
+        ]);
+        let below = Agent::builder(model.clone())
+            .env(env())
+            .tool(tool::echo().define(|d| d.needs_approval = true))
+            .build()
+            .unwrap();
+        let mut agents = vec![below];
+        for _ in 0..2 {
+            let sub = agents.last().unwrap().as_tool("sub", "Does it.");
+            let above = Agent::builder(model.clone()).env(env()).tool(sub).build();
+            agents.push(above.unwrap());
+        }
+        let person = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let open: Vec<_> = agents.iter().map(|a| a.pending_approvals()).collect();
+            assert!(
+                open.iter()
+                    .all(|o| o.len() == 1 && o[0].tool_name.as_ref() == "echo")
+            );
+            let id = &open[0][0].id;
+            let given: Vec<bool> = (0..3)
+                .map(|n| agents[(answers + n) % 3].answer(id, ApprovalAnswer::Allow))
+                .collect();
+            assert_eq!(given, [true, false, false]);
+            assert!(agents.iter().all(|a| a.pending_approvals().is_empty()));
+        };
+        let (outcome, ()) = tokio::join!(within(agents[2].prompt("hi")), person);
+        assert_eq!(outcome.unwrap().text(), "above");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_of_an_agent_below_is_over_with_the_run_above() {
+    let model = ScriptedModel::new([
+        Reply::call("sub", json!({"prompt": "do"})).and_call("sub", json!({"prompt": "do"})),
+        Reply::call("echo", json!({"value": "x"})),
+        Reply::call("echo", json!({"value": "y"})),
+    ]);
+    let below = Agent::builder(model.clone())
+        .env(PausedEnv::shared())
+        .tool(tool::echo().define(|d| d.needs_approval = true))
+        .build()
+        .unwrap();
+    let above = Agent::builder(model)
+        .env(PausedEnv::shared())
+        .tool(below.as_tool("sub", "Does it."))
+        .build()
+        .unwrap();
+    let person = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let open = above.pending_approvals();
+        assert_eq!(open.len(), 2);
+        above.abort();
+        open
+    };
+    let (outcome, open) = tokio::join!(within(above.prompt("hi")), person);
+    assert_eq!(outcome.unwrap().end.kind(), EndKind::Aborted);
+    for agent in [&below, &above] {
+        assert!(agent.pending_approvals().is_empty());
+        assert!(
+            open.iter()
+                .all(|o| !agent.answer(&o.id, ApprovalAnswer::Allow))
+        );
     }
 }
