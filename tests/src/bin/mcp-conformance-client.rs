@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use yiem_core::SystemEnv;
 use yiem_mcp::{
-    CallOptions, Consent, Elicit, Elicitation, ElicitationAnswer, McpClient, McpError,
+    CallOptions, ClientKey, Consent, Elicit, Elicitation, ElicitationAnswer, McpClient, McpError,
     McpErrorKind, McpServer, OAuthConfig, OAuthTokens, Root,
 };
 
@@ -85,13 +85,19 @@ impl Consent for Browser {
 }
 
 /// Who we are to the suite's authorization server, as its context says.
-fn identity(context: &Value) -> OAuthConfig {
+fn identity(context: &Value) -> Result<OAuthConfig, McpError> {
     let text = |key: &str| context.get(key).and_then(Value::as_str);
     let scenario = std::env::var("MCP_CONFORMANCE_SCENARIO").unwrap_or_default();
     if scenario.contains("client-credentials")
-        && let (Some(id), Some(secret)) = (text("client_id"), text("client_secret"))
+        && let Some(id) = text("client_id")
     {
-        return OAuthConfig::client_credentials(id, secret);
+        if let Some(pem) = text("private_key_pem") {
+            let key = ClientKey::from_pem(pem)?;
+            return Ok(OAuthConfig::client_credentials_with_key(id, key));
+        }
+        if let Some(secret) = text("client_secret") {
+            return Ok(OAuthConfig::client_credentials(id, secret));
+        }
     }
     let mut config = OAuthConfig::new(Arc::new(Browser::new()))
         .client_name("Yiem's conformance client")
@@ -102,7 +108,7 @@ fn identity(context: &Value) -> OAuthConfig {
     if let Some(secret) = text("client_secret") {
         config = config.client_secret(secret);
     }
-    config
+    Ok(config)
 }
 
 async fn run(url: &str) -> Result<(), McpError> {
@@ -112,7 +118,7 @@ async fn run(url: &str) -> Result<(), McpError> {
         .unwrap_or(Value::Null);
     let server = McpServer::http(url)
         .name("suite")
-        .token_source(Arc::new(OAuthTokens::new(url, identity(&context))))
+        .token_source(Arc::new(OAuthTokens::new(url, identity(&context)?)))
         .elicit(Arc::new(YesMan))
         .roots([Root {
             uri: "file:///tmp".into(),
