@@ -69,7 +69,8 @@ async fn what_had_come_of_a_reply_stays_when_its_overflow_cannot_be_shortened() 
     let helpless = |b: AgentBuilder| b.hook(Helpless);
     let summary = |reply: Reply| vec![reply];
     let failed = Reply::fail(ModelErrorKind::Auth, "no key");
-    let ways: Vec<(&str, fn(AgentBuilder) -> AgentBuilder, Vec<Reply>)> = vec![
+    type Build = fn(AgentBuilder) -> AgentBuilder;
+    let ways: Vec<(&str, Build, Vec<Reply>)> = vec![
         ("compactor is off", off, vec![]),
         ("no room", helpless, vec![]),
         ("no key", same, summary(failed)),
