@@ -89,7 +89,7 @@ impl Drop for Guard<'_> {
 enum Work {
     Input(Box<Input>),
     /// What a compaction spent, and what it came to.
-    Compacted(Usage, Result<History, String>),
+    Compacted(Box<(Usage, Result<History, String>)>),
     Request(Result<Box<Ready>, Failure>),
     Prepared(usize, PreparedToolCall),
 }
@@ -597,7 +597,8 @@ impl Driver {
         self.drain_calls();
         match work {
             Work::Input(input) => self.handle(*input),
-            Work::Compacted(spent, shown) => {
+            Work::Compacted(compacted) => {
+                let (spent, shown) = *compacted;
                 self.handle(Input::Spent(spent));
                 self.handle(Input::Compacted(shown));
             }

@@ -60,7 +60,7 @@ impl Driver {
                 Some(view) => compact(&shared, view, &mut spent).await,
                 None => Err("there is no run".to_owned()),
             };
-            Work::Compacted(spent, compacted)
+            Work::Compacted(Box::new((spent, compacted)))
         })
     }
 }
