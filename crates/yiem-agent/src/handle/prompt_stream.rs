@@ -41,7 +41,7 @@ enum Heard {
 
 enum Course {
     Going(PromptFuture),
-    Over(Result<Outcome, RunError>),
+    Over(Box<Result<Outcome, RunError>>),
 }
 
 impl PromptStream {
@@ -82,7 +82,7 @@ impl PromptStream {
     pub async fn outcome(self) -> Result<Outcome, RunError> {
         match self.course {
             Course::Going(prompt) => prompt.await,
-            Course::Over(outcome) => outcome,
+            Course::Over(outcome) => *outcome,
         }
     }
 
@@ -94,7 +94,7 @@ impl PromptStream {
         if let Course::Going(prompt) = &mut self.course
             && let Poll::Ready(outcome) = Pin::new(prompt).poll(cx)
         {
-            self.course = Course::Over(outcome);
+            self.course = Course::Over(Box::new(outcome));
         }
         let Heard::From(heard) = &mut self.heard else {
             return Poll::Ready(None);
