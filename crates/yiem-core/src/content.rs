@@ -478,16 +478,19 @@ fn read_block(object: &JsonObject) -> Read {
     }
 }
 
+fn read(value: &Value) -> Read {
+    match value {
+        Value::String(text) => Read::Text(TextContent::new(text.as_str())),
+        Value::Object(object) => read_block(object),
+        _ => Read::Unknown,
+    }
+}
+
 impl From<Value> for Content {
     /// Reads a block; what is none that is known is kept as [`Content::Other`], a bare text is
     /// a block of text.
     fn from(value: Value) -> Self {
-        let read = match &value {
-            Value::String(text) => Read::Text(TextContent::new(text.as_str())),
-            Value::Object(object) => read_block(object),
-            _ => Read::Unknown,
-        };
-        match read {
+        match read(&value) {
             Read::Text(t) => Self::Text(t),
             Read::Image(i) => Self::Image(i),
             Read::Audio(a) => Self::Audio(a),
@@ -503,12 +506,7 @@ impl From<Value> for AssistantContent {
     /// Reads a block; what is none that is known is kept as [`AssistantContent::Other`], a bare
     /// text is a block of text.
     fn from(value: Value) -> Self {
-        let read = match &value {
-            Value::String(text) => Read::Text(TextContent::new(text.as_str())),
-            Value::Object(object) => read_block(object),
-            _ => Read::Unknown,
-        };
-        match read {
+        match read(&value) {
             Read::Text(t) => Self::Text(t),
             Read::Image(i) => Self::Image(i),
             Read::Reasoning(r) => Self::Reasoning(r),

@@ -76,24 +76,7 @@ fn one(part: &Value, out: &mut impl FnMut(PartKind<'_>)) {
 
 /// The texts in a text, a list of parts with text, or `{"value": text}`. Whether there was any.
 fn texts(value: &Value, out: &mut impl FnMut(&str)) -> bool {
-    match value {
-        Value::String(text) => {
-            out(text);
-            !text.is_empty()
-        }
-        Value::Array(parts) => {
-            let mut any = false;
-            for part in parts {
-                any |= texts(part, out);
-            }
-            any
-        }
-        Value::Object(object) => ["text", "value", "content"]
-            .iter()
-            .filter_map(|key| object.get(*key))
-            .any(|inner| texts(inner, out)),
-        _ => false,
-    }
+    texts_under(&["text", "value", "content"], value, out)
 }
 
 /// The reasoning in a text, a list of parts, or an object that holds it under any of its names.
@@ -108,6 +91,11 @@ pub(crate) fn thoughts(value: &Value, out: &mut impl FnMut(&str)) -> bool {
         "reasoning_content",
         "value",
     ];
+    texts_under(&KEYS, value, out)
+}
+
+/// The texts in a text, a list, or under the first of these keys of an object that has any.
+fn texts_under(keys: &[&str], value: &Value, out: &mut impl FnMut(&str)) -> bool {
     match value {
         Value::String(text) => {
             out(text);
@@ -116,14 +104,14 @@ pub(crate) fn thoughts(value: &Value, out: &mut impl FnMut(&str)) -> bool {
         Value::Array(parts) => {
             let mut any = false;
             for part in parts {
-                any |= thoughts(part, out);
+                any |= texts_under(keys, part, out);
             }
             any
         }
-        Value::Object(object) => KEYS
+        Value::Object(object) => keys
             .iter()
             .filter_map(|key| object.get(*key))
-            .any(|inner| thoughts(inner, out)),
+            .any(|inner| texts_under(keys, inner, out)),
         _ => false,
     }
 }

@@ -22,6 +22,9 @@ mod decode;
 mod generate;
 pub mod support;
 
+#[cfg(feature = "schema")]
+pub(crate) use decode::whole_number;
+
 type Call = dyn Fn(ValidArgs, ToolContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>>
     + Send
     + Sync;

@@ -79,7 +79,7 @@ fn with_integers(mut value: Value) -> Option<Value> {
 }
 
 /// A float without a fraction as a whole number, where none is lost.
-fn whole_number(float: f64) -> Option<Number> {
+pub(crate) fn whole_number(float: f64) -> Option<Number> {
     /// Up to here every whole number is a float of its own.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     (float.fract() == 0.0 && float.abs() <= EXACT).then(|| {

@@ -5,6 +5,8 @@
 
 use serde_json::{Number, Value};
 
+use crate::function::whole_number;
+
 /// The number that a text writes, if nothing is lost by it: `"42"` is, `"4,2"`, `"042"` and
 /// digits that no number here can hold are not.
 pub(super) fn number(text: &str) -> Option<Number> {
@@ -25,20 +27,7 @@ pub(super) fn integer(text: &str) -> Option<Number> {
     if number.is_i64() || number.is_u64() {
         return Some(number);
     }
-    whole(number.as_f64()?)
-}
-
-/// A float without a fraction as a whole number, where none is lost.
-pub(crate) fn whole(float: f64) -> Option<Number> {
-    /// Up to here every whole number is a float of its own.
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    (float.fract() == 0.0 && float.abs() <= EXACT).then(|| {
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "held within ±2^53, without a fraction"
-        )]
-        Number::from(float as i64)
-    })
+    whole_number(number.as_f64()?)
 }
 
 /// An array or object that a text writes.
