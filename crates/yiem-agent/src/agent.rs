@@ -22,7 +22,7 @@ use crate::hook::{
     AfterToolCall, AgentHook, BeforeModelCall, BeforeToolCall, ContextView, Hooks, ModelCallView,
     PrepareNextTurn, StopAfterTurn, ToolCallView, ToolResultView, TransformContext, TurnView,
 };
-use crate::journal::{FileJournal, Journal, Session};
+use crate::journal::{FileJournal, Journal, Session, answered};
 use crate::shared::{Settings, Shared, State, TraceContext};
 use crate::sink::{EventSink, Listener};
 
@@ -327,7 +327,8 @@ impl AgentBuilder {
 
     // ---- sessions ----
 
-    /// The conversation begins with these messages.
+    /// The conversation begins with these messages. A call among them that has no result gets one
+    /// that says that its outcome is unknown: no model takes a call without one.
     pub fn history(mut self, history: History) -> Self {
         self.session.history = history;
         self
@@ -406,7 +407,9 @@ impl AgentBuilder {
             options: Arc::new(options),
             only_tools: None,
         };
-        let mut state = State::new(settings, session_id, self.session.history);
+        let tail_is_open = !self.session.open.is_empty();
+        let history = answered(&self.session.history, tail_is_open, env.now());
+        let mut state = State::new(settings, session_id, history);
         state.shown = self.session.shown;
         state.open_calls = self.session.open;
         state.answering = self.session.model;

@@ -17,7 +17,7 @@ use crate::outcome::EndKind;
 use crate::pipeline::caught;
 
 pub use file::{FileJournal, FlushPolicy};
-pub(crate) use resume::{OUTCOME_UNKNOWN, note_tools};
+pub(crate) use resume::{OUTCOME_UNKNOWN, answered, note_tools};
 
 /// Something that a session writes down (S-1, S-4). Nothing that was written is changed later.
 ///

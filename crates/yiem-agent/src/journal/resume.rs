@@ -5,7 +5,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use yiem_core::{Content, History, Message, ToolCallId, ToolResultMessage, Usage};
+use yiem_core::{Content, History, Message, Timestamp, ToolCallId, ToolResultMessage, Usage};
 
 use super::{JournalRecord, OpenCall, Session};
 
@@ -43,6 +43,42 @@ impl OpenCall {
             ..ToolResultMessage::default()
         }
     }
+}
+
+/// A conversation as an application hands it in: calls without a result, which no model takes, get
+/// one that says that the outcome is unknown. Those of the last reply are left alone where the
+/// session says how far they had got.
+pub(crate) fn answered(history: &History, tail_is_open: bool, now: Timestamp) -> History {
+    let mut whole = History::new();
+    let mut missing: Vec<(ToolCallId, String)> = Vec::new();
+    let mut added = false;
+    for message in history.iter() {
+        match &**message {
+            Message::ToolResult(result) => missing.retain(|(id, _)| *id != result.tool_call_id),
+            _ => added |= answer(&mut whole, &mut missing, now),
+        }
+        if let Message::Assistant(reply) = &**message
+            && !reply.is_broken()
+        {
+            missing.extend(reply.tool_calls().map(|c| (c.id.clone(), c.name.clone())));
+        }
+        whole.push(Arc::clone(message));
+    }
+    if !tail_is_open {
+        added |= answer(&mut whole, &mut missing, now);
+    }
+    // What was handed in is shared with who handed it in, if nothing had to be added.
+    if added { whole } else { history.clone() }
+}
+
+fn answer(whole: &mut History, missing: &mut Vec<(ToolCallId, String)>, now: Timestamp) -> bool {
+    let any = !missing.is_empty();
+    for (id, name) in missing.drain(..) {
+        let mut result = OpenCall::unknown(id, name);
+        result.timestamp = now;
+        whole.push(Message::ToolResult(result));
+    }
+    any
 }
 
 #[derive(Default)]

@@ -1,6 +1,7 @@
 //! Sessions that go on after each way in which a run can end (S-3, S-4, R-12).
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -10,8 +11,9 @@ use yiem_agent::{
     FileJournal, JournalRecord, PrepareNextTurn, Session, StopAfterTurn, TransformContext,
 };
 use yiem_core::{
-    ChatEvent, ChatModel, ChatRequest, ChatStream, Error, ModelErrorKind, ModelInfo, ReplyInfo,
-    SystemEnv, async_trait,
+    AssistantMessage, ChatEvent, ChatModel, ChatRequest, ChatStream, Error, History, JsonObject,
+    Message, ModelErrorKind, ModelInfo, ReplyInfo, StopReason, SystemEnv, Timestamp, ToolCall,
+    ToolResultMessage, async_trait,
 };
 use yiem_test::{PausedEnv, Reply, ScriptedModel, tool, transcript};
 
@@ -336,4 +338,68 @@ async fn changes_of_model_and_tools_are_records_and_nothing_is_rewritten() {
             .iter()
             .any(|r| matches!(r, JournalRecord::Unknown(_)))
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_that_is_handed_in_with_calls_without_results_goes_on() {
+    let call = |ids: &[&str]| -> Message {
+        let call = |id: &&str| ToolCall::new(*id, "echo", JsonObject::new()).into();
+        let calls = ids.iter().map(call).collect();
+        AssistantMessage::new(calls, Timestamp::default()).into()
+    };
+    let user = || Message::user("hi", Timestamp::default());
+    let result = |id: &str| {
+        Message::ToolResult(ToolResultMessage {
+            tool_call_id: id.into(),
+            tool_name: "echo".to_owned(),
+            ..ToolResultMessage::default()
+        })
+    };
+    let broken = {
+        let Message::Assistant(mut reply) = call(&["z"]) else {
+            unreachable!()
+        };
+        reply.stop_reason = StopReason::Error;
+        Message::Assistant(reply)
+    };
+    for (messages, roles) in [
+        (vec![user(), call(&["a"])], "u a t"),
+        (
+            vec![user(), call(&["a", "b", "c"]), result("b")],
+            "u a t t t",
+        ),
+        (
+            vec![user(), call(&["a", "b"]), user(), call(&["a"]), result("a")],
+            "u a t t u a t",
+        ),
+        (
+            vec![call(&["a"]), call(&["b"]), result("b"), user()],
+            "a t a t u",
+        ),
+        (vec![user(), broken], "u a"),
+    ] {
+        let whole = messages.len() == roles.split(' ').count();
+        let history: History = messages.into_iter().collect();
+        for continues in [false, true] {
+            let model = ScriptedModel::new([Reply::say("done")]);
+            let agent = Agent::builder(model.clone())
+                .env(PausedEnv::shared())
+                .history(history.clone())
+                .build()
+                .unwrap();
+            let letters: Vec<&str> = agent.history().iter().map(|m| &m.role()[..1]).collect();
+            assert_eq!(letters.join(" "), roles);
+            let same = history
+                .iter()
+                .zip(agent.history().iter())
+                .all(|(a, b)| Arc::ptr_eq(a, b));
+            assert_eq!(same && agent.history().len() == history.len(), whole);
+            let outcome = match continues {
+                true => within(agent.continue_run()).await.unwrap(),
+                false => within(agent.prompt("next")).await.unwrap(),
+            };
+            assert_eq!(outcome.text(), "done");
+            assert_eq!(model.take_breaches(), Vec::<String>::new());
+        }
+    }
 }
