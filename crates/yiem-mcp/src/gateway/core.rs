@@ -248,76 +248,78 @@ impl Core {
         };
         // The handshake cannot be cancelled.
         let id = asked.id.filter(|_| asked.method != method::INITIALIZE);
-        let begun = matches!(found, Found::Held(_));
-        let mut call = match found {
-            Found::Gone(refusal) => return Some(Err(refusal)),
-            Found::Held(call) => *call,
-            Found::New => {
-                let cancel = asked.cancel.child();
-                let job = Job {
-                    lasts: asked.method == method::LISTEN,
-                    seen: !matches!(asked.asking, Asking::No),
-                    ending: self.stop.child(),
-                    method: asked.method,
-                    session: asked.session,
-                    caller: Arc::clone(&asked.caller),
-                    id: id.clone(),
-                    cancel: cancel.clone(),
-                    told: asked.told,
-                };
-                let lasts = job.lasts;
-                let declared = capabilities(&params).filter(|_| rounds);
-                match (declared, asked.asking) {
-                    (Some(declared), _) => {
-                        let beginning = Beginning::new(&job.method, &params, declared, send);
-                        let (way, asks) = (Arc::clone(&beginning.way), Arc::clone(&beginning.asks));
-                        let send: SendTo = Arc::new(move |message| {
-                            way.send(message);
-                            true
-                        });
-                        let work = job.work(&self.shop, params, send, Some(asks));
-                        beginning.call(Box::pin(work), cancel)
-                    }
-                    (None, asking) => {
-                        let asks = match asking {
-                            Asking::Requests(declared) if !modern => {
-                                Some(self.callers.by_requests(
-                                    Arc::clone(&job.caller),
-                                    Map::clone(&declared),
-                                    Arc::clone(&send),
-                                    cancel.clone(),
-                                ))
-                            }
-                            _ => None,
-                        };
-                        let entry = self.enter(&job, cancel.clone());
-                        let work = job.work(&self.shop, params, send, asks);
-                        let work = async {
-                            match lasts {
-                                true => work.await,
-                                false => self.shop.in_time(false, work).await?,
-                            }
-                        };
-                        return self.end(entry, cancel.run_until_cancelled(work).await, &cancel);
-                    }
+        let mut job = Job {
+            lasts: asked.method == method::LISTEN,
+            seen: !matches!(asked.asking, Asking::No),
+            ending: self.stop.child(),
+            method: asked.method,
+            session: asked.session,
+            caller: asked.caller,
+            id,
+            cancel: asked.cancel.child(),
+            told: asked.told,
+        };
+        match found {
+            Found::Gone(refusal) => Some(Err(refusal)),
+            Found::Held(call) => {
+                job.cancel = call.cancel.clone();
+                self.go_on(*call, job.again(), true).await
+            }
+            Found::New => match (capabilities(&params).filter(|_| rounds), asked.asking) {
+                (Some(declared), _) => {
+                    let again = job.again();
+                    let beginning = Beginning::new(&job.method, &params, declared, send);
+                    let (way, asks) = (Arc::clone(&beginning.way), Arc::clone(&beginning.asks));
+                    let send: SendTo = Arc::new(move |message| {
+                        way.send(message);
+                        true
+                    });
+                    let work = job.work(&self.shop, params, send, Some(asks));
+                    let call = beginning.call(Box::pin(work), again.cancel.clone());
+                    self.go_on(call, again, false).await
                 }
+                (None, Asking::Requests(declared)) if !modern => {
+                    let (caller, send_on) = (Arc::clone(&job.caller), Arc::clone(&send));
+                    let declared = Map::clone(&declared);
+                    let cancel = job.cancel.clone();
+                    let asks = self.callers.by_requests(caller, declared, send_on, cancel);
+                    self.answer_whole(job, params, send, Some(asks)).await
+                }
+                (None, _) => self.answer_whole(job, params, send, None).await,
+            },
+        }
+    }
+
+    /// Answers a call that is never held: whoever is asked in its course is asked meanwhile.
+    async fn answer_whole(
+        &self,
+        job: Job,
+        params: Map<String, Value>,
+        send: SendTo,
+        asks: Option<Arc<dyn AskCaller>>,
+    ) -> Option<Result<Value, JsonRpcError>> {
+        let (lasts, cancel) = (job.lasts, job.cancel.clone());
+        let entry = self.enter(&job, cancel.clone());
+        let work = job.work(&self.shop, params, send, asks);
+        let work = async {
+            match lasts {
+                true => work.await,
+                false => self.shop.in_time(false, work).await?,
             }
         };
-        let cancel = call.cancel.clone();
-        let entry = self.enter(
-            &Job {
-                lasts: false,
-                seen: true,
-                ending: CancelToken::new(),
-                method: String::new(),
-                session: None,
-                caller: asked.caller,
-                id,
-                cancel: cancel.clone(),
-                told: asked.told,
-            },
-            cancel.clone(),
-        );
+        self.end(entry, cancel.run_until_cancelled(work).await, &cancel)
+    }
+
+    /// Answers a call until it is over, or is held because its caller has to answer first; `begun` says
+    /// that it was held already.
+    async fn go_on(
+        &self,
+        mut call: held::Call,
+        job: Job,
+        begun: bool,
+    ) -> Option<Result<Value, JsonRpcError>> {
+        let cancel = job.cancel.clone();
+        let entry = self.enter(&job, cancel.clone());
         // Its place is only for as long as it runs: one that is held takes none.
         let going = async {
             loop {
@@ -484,6 +486,21 @@ struct Job {
 }
 
 impl Job {
+    /// What is known of it while it goes on by rounds, each of which its caller sees.
+    fn again(&self) -> Self {
+        Self {
+            lasts: false,
+            seen: true,
+            ending: CancelToken::new(),
+            method: String::new(),
+            session: None,
+            caller: Arc::clone(&self.caller),
+            id: self.id.clone(),
+            cancel: self.cancel.clone(),
+            told: self.told,
+        }
+    }
+
     /// The work itself. It holds nothing of the core, which may hold it.
     fn work(
         self,
