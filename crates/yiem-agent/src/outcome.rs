@@ -46,6 +46,7 @@ pub struct Outcome {
 
 impl Outcome {
     /// The messages that entered the history in this run.
+    #[must_use]
     pub fn messages(&self) -> impl DoubleEndedIterator<Item = &Arc<Message>> + ExactSizeIterator {
         self.transcript.range(self.first_message)
     }

@@ -144,11 +144,13 @@ impl History {
     }
 
     /// The messages, in order.
+    #[must_use]
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<Message>> + ExactSizeIterator {
         self.range(0)
     }
 
     /// The messages from `start` on, in order.
+    #[must_use]
     pub fn range(
         &self,
         start: usize,

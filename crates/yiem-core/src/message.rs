@@ -214,6 +214,7 @@ impl UserMessage {
 impl AssistantMessage {
     /// A message of these blocks. The stop reason is `tool_calls` when a call is among them,
     /// else `end_turn`; usage is unknown, api, provider and model are empty (SP-002, SP-003).
+    #[must_use]
     pub fn new(content: Vec<AssistantContent>, timestamp: Timestamp) -> Self {
         let calls = content.iter().any(|c| c.as_tool_call().is_some());
         Self {

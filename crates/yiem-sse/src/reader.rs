@@ -135,11 +135,13 @@ const BYTE_ORDER_MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
 
 impl SseReader {
     /// A reader with the default [`SseLimits`].
+    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// A reader with bounds of one's own.
+    #[must_use]
     pub fn with_limits(limits: SseLimits) -> Self {
         Self {
             limits,
@@ -201,6 +203,7 @@ impl SseReader {
     }
 
     /// What the body is, as far as it has come.
+    #[must_use]
     pub fn kind(&self) -> BodyKind {
         match self.start {
             Start::Mark(_) | Start::Fresh => BodyKind::Empty,
@@ -211,22 +214,26 @@ impl SseReader {
     }
 
     /// The bytes of a body that is no event stream, as far as they have come; else empty.
+    #[must_use]
     pub fn body(&self) -> &[u8] {
         &self.body
     }
 
     /// The last `id` field of the stream.
+    #[must_use]
     pub fn last_event_id(&self) -> Option<&str> {
         self.id.as_deref()
     }
 
     /// The last `retry` field of the stream, in milliseconds.
+    #[must_use]
     pub fn retry_ms(&self) -> Option<u64> {
         self.retry
     }
 
     /// The beginning of the first line that is no field of the grammar, for a message about a
     /// body that turns out to be no event stream.
+    #[must_use]
     pub fn stray_line(&self) -> Option<&str> {
         self.stray.as_deref()
     }

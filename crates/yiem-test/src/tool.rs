@@ -148,7 +148,7 @@ pub fn failing(name: impl Into<String>, message: impl Into<String>) -> TestTool 
     })
 }
 
-/// Panics.
+/// A tool that panics when it is called.
 pub fn panicking(name: impl Into<String>) -> TestTool {
     TestTool::new(name, |_, _| async {
         panic!("the test tool was told to panic")

@@ -93,6 +93,7 @@ impl ToolSnapshot {
     }
 
     /// The tools, in order.
+    #[must_use]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<RegisteredTool>> {
         self.0.tools.values()
     }
