@@ -34,7 +34,7 @@ use crate::journal::{self, JournalError, JournalRecord, OUTCOME_UNKNOWN};
 use crate::offered::Offered;
 use crate::outcome::{EndReason, Failure, Limit};
 use crate::pipeline::{
-    CallMessage, CallProgress, PreparedToolCall, TurnEnv, caught, execute, prepare,
+    CallMessage, CallProgress, PreparedToolCall, TurnEnv, Waits, caught, execute, prepare,
 };
 use crate::queue::QueueKind;
 use crate::run::{AnswerCheck, Input, Step, mode_of};
@@ -544,6 +544,7 @@ impl Driver {
             approvals: Arc::clone(&self.shared.approvals),
             tell: self.tell.clone(),
             trace,
+            waits: Waits::default(),
             accepted: Arc::clone(&self.accepted),
         });
         drop(state);
@@ -628,7 +629,7 @@ impl Driver {
         let span = self.spans.call(&prepared);
         let within = span.shown();
         let mut work: BoxFuture<'static, Box<ToolOutput>> = Box::pin(async move {
-            let output = execute(&turn, &prepared, context, executed.as_deref()).await;
+            let output = execute(&turn, index, &prepared, context, executed.as_deref()).await;
             if let Some(left) = progress.close() {
                 // The last that it told of its progress is delivered before its end.
                 Box::pin(progress.deliver(left)).await;

@@ -5,6 +5,7 @@
 
 mod nested;
 mod progress;
+mod waits;
 mod whole;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -31,6 +32,7 @@ use crate::hook::{BeforeToolCall, HookPoint, Hooks, Question, ToolCallView, Tool
 use crate::offered::Offered;
 
 pub(crate) use progress::CallProgress;
+pub(crate) use waits::Waits;
 
 /// What the calls of one turn have in common.
 pub(crate) struct TurnEnv {
@@ -48,6 +50,8 @@ pub(crate) struct TurnEnv {
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) tell: mpsc::Sender<CallMessage>,
     pub(crate) trace: Arc<[(String, String)]>,
+    /// How long its calls waited for a person.
+    pub(crate) waits: Waits,
     /// How many calls were accepted in the run, those that calls make included.
     pub(crate) accepted: Arc<AtomicU32>,
 }
@@ -228,6 +232,7 @@ async fn ask(
     let above = caller.as_deref().map_or(&[][..], |caller| &caller.above);
     let mut open = turn.approvals.open(request, above);
     tell(turn, index, requested).await;
+    let waiting = turn.waits.begin(index, &turn.env);
     let answer = match question.timeout {
         None => open.answer().await,
         Some(timeout) => match select(pin!(open.answer()), turn.env.sleep(timeout)).await {
@@ -236,6 +241,7 @@ async fn ask(
         },
     };
     drop(open);
+    drop(waiting);
     let (resolution, reason): (_, Option<Arc<str>>) = match &answer {
         Some(ApprovalAnswer::Allow) => (ApprovalResolution::Allowed, None),
         Some(ApprovalAnswer::AllowWith(_)) => (ApprovalResolution::AllowedWithChanges, None),
@@ -280,11 +286,12 @@ async fn tell(turn: &TurnEnv, call: usize, kind: EventKind) {
 /// handed on from future to future.
 pub(crate) async fn execute(
     turn: &TurnEnv,
+    index: usize,
     prepared: &PreparedToolCall,
     context: Box<ToolContext>,
     executed: Option<&OnceLock<ToolOutput>>,
 ) -> Box<ToolOutput> {
-    let output = run_tool(turn, prepared, context).await;
+    let output = run_tool(turn, index, prepared, context).await;
     if !turn.hooks.any_at(HookPoint::AfterToolCall) {
         return output;
     }
@@ -294,6 +301,7 @@ pub(crate) async fn execute(
 /// Calls the tool under its limits; whatever goes wrong is a failed output.
 async fn run_tool(
     turn: &TurnEnv,
+    index: usize,
     prepared: &PreparedToolCall,
     context: Box<ToolContext>,
 ) -> Box<ToolOutput> {
@@ -319,7 +327,10 @@ async fn run_tool(
     // A tool of one's own making may panic before there is a future of it.
     let work = || tool.tool().call(prepared.args.clone(), *context);
     let ended = match catch_unwind(AssertUnwindSafe(work)) {
-        Ok(call) => within(&turn.env, limit, call).await,
+        Ok(call) => {
+            let waited = |begun, now| turn.waits.since(index, begun, now);
+            within(&turn.env, limit, waited, call).await
+        }
         Err(panic) => Ended::Panicked(panic_text(&*panic)),
     };
     let mut output = match ended {
@@ -412,18 +423,34 @@ enum Ended<T> {
     TimedOut,
 }
 
-/// Runs `work` for at most `limit` (zero = as long as it takes).
-async fn within<T>(env: &Arc<dyn Env>, limit: Duration, work: impl Future<Output = T>) -> Ended<T> {
+/// Runs `work` for at most `limit` (zero = as long as it takes). What `waited` says of the time
+/// from its beginning to now does not count.
+async fn within<T>(
+    env: &Arc<dyn Env>,
+    limit: Duration,
+    waited: impl Fn(Duration, Duration) -> Duration,
+    work: impl Future<Output = T>,
+) -> Ended<T> {
     let mut work = pin!(AssertUnwindSafe(work).catch_unwind());
     // Most calls need no timer: they are done at the first look.
     let first = std::future::poll_fn(|cx| std::task::Poll::Ready(work.as_mut().poll(cx))).await;
     let done = match first {
         std::task::Poll::Ready(done) => done,
         std::task::Poll::Pending if limit.is_zero() => work.await,
-        std::task::Poll::Pending => match select(work, env.sleep(limit)).await {
-            Either::Left((done, _)) => done,
-            Either::Right(_) => return Ended::TimedOut,
-        },
+        std::task::Poll::Pending => {
+            let (begun, mut left, mut added) = (env.elapsed(), limit, Duration::ZERO);
+            loop {
+                match select(work, env.sleep(left)).await {
+                    Either::Left((done, _)) => break done,
+                    Either::Right((_, goes_on)) => work = goes_on,
+                }
+                left = waited(begun, env.elapsed()).saturating_sub(added);
+                if left.is_zero() {
+                    return Ended::TimedOut;
+                }
+                added += left;
+            }
+        }
     };
     match done {
         Ok(done) => Ended::Done(done),

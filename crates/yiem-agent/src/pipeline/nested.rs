@@ -126,7 +126,7 @@ impl ToolCaller for NestedCaller {
         ));
         let told = Arc::clone(&progress);
         let context = turn.context(self.index, &prepared, told, self.depth + 1);
-        let output = Box::pin(execute(turn, &prepared, context, None)).await;
+        let output = Box::pin(execute(turn, self.index, &prepared, context, None)).await;
         if let Some(left) = progress.close() {
             progress.deliver(left).await;
         }

@@ -1,8 +1,14 @@
 //! Questions to a person (R-9): asked, answered, not answered, given up.
 
-use expect_test::expect;
+use std::time::Duration;
 
-use crate::check_calls;
+use expect_test::expect;
+use serde_json::json;
+use yiem_agent::{Agent, ApprovalAnswer};
+use yiem_core::ToolError;
+use yiem_test::{PausedEnv, Reply, ScriptedModel, TestTool, tool};
+
+use crate::{check_calls, within};
 
 #[test]
 fn a_call_that_was_allowed_runs() {
@@ -446,4 +452,95 @@ at 1s: stop
             model asked 1 times
         "#]],
     );
+}
+
+#[test]
+fn the_time_of_a_call_stands_still_while_a_person_is_asked_about_a_call_that_it_makes() {
+    let came_of = |tools: &str, allowed: &str| {
+        crate::play(&format!(
+            r#"
+tool echo echo
+{tools}
+ask echo "May it?"
+set tool-time 10s
+model: call outer {{}}
+model: say "done"
+user: hi
+{allowed}
+"#
+        ))
+    };
+    let outer = "tool outer calls echo {\"value\":\"x\"}";
+    let deep = "tool inner calls echo {\"value\":\"x\"}\ntool outer calls inner {}";
+    for tools in [outer, deep] {
+        for allowed in ["at 9s: allow", "at 11s: allow", "at 600s: allow"] {
+            let played = came_of(tools, allowed);
+            assert!(
+                played.contains("toolExecutionEnd call_1 ok \"x\""),
+                "{played}"
+            );
+        }
+        let denied = came_of(tools, "at 600s: deny \"no\"");
+        assert!(
+            denied.contains("toolExecutionEnd call_1 error \"no\""),
+            "{denied}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_question_the_time_of_the_call_that_asked_goes_on() {
+    let hangs = |before: u64, after: Duration| {
+        TestTool::new("outer", move |_, context| async move {
+            tokio::time::sleep(Duration::from_secs(before)).await;
+            let args = json!({"value": "x"})
+                .as_object()
+                .cloned()
+                .unwrap_or_default();
+            let caller = context.caller().ok_or(ToolError::new("it may not call"))?;
+            let output = caller.call_tool("echo", args).await?;
+            tokio::time::sleep(after).await;
+            Ok(output)
+        })
+    };
+    // Ten seconds of its own, and a minute for the person.
+    for (before, after, ended, took) in [
+        (4, Duration::from_secs(5), true, 69),
+        (4, Duration::from_secs(7), false, 70),
+        (4, Duration::MAX, false, 70),
+        (11, Duration::ZERO, false, 10),
+    ] {
+        let model = ScriptedModel::new([Reply::call("outer", json!({})), Reply::say("done")]);
+        let agent = Agent::builder(model)
+            .env(PausedEnv::shared())
+            .tool(hangs(before, after))
+            .tool(tool::echo().define(|d| d.needs_approval = true))
+            .configure(|c| c.tool_time = Duration::from_secs(10))
+            .build()
+            .unwrap();
+        let person = async {
+            loop {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                let Some(open) = agent.pending_approvals().pop() else {
+                    if !agent.is_running() {
+                        break;
+                    }
+                    continue;
+                };
+                tokio::time::sleep(Duration::from_secs(60 - 1)).await;
+                agent.answer(&open.id, ApprovalAnswer::Allow);
+            }
+        };
+        let begun = tokio::time::Instant::now();
+        let run = async {
+            let outcome = within(agent.prompt("hi")).await.unwrap();
+            (outcome, begun.elapsed())
+        };
+        let ((outcome, elapsed), ()) = tokio::join!(run, person);
+        let result = outcome.messages().find_map(|m| m.as_tool_result().cloned());
+        let result = result.unwrap();
+        assert_eq!(!result.is_error, ended, "{}", result.text());
+        let off = elapsed.as_secs().abs_diff(took);
+        assert!(off <= 1, "{elapsed:?} is not {took} s");
+    }
 }
