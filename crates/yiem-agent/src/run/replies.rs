@@ -252,7 +252,11 @@ impl Run {
                 });
                 self.shown = Some(shown);
                 self.overflow = None;
-                self.ask_model();
+                // The summary may have taken what was left.
+                match self.spent_limit() {
+                    Some(limit) => self.finish(EndReason::Limit(limit), facts),
+                    None => self.ask_model(),
+                }
             }
             Err(problem) => {
                 self.emit(EventKind::CompactionEnd {

@@ -168,20 +168,30 @@ async fn a_summary_that_comes_to_nothing_is_paid_too_and_counts_for_the_limits()
     let agent = talked(&model, |b| b).await;
     let outcome = within(agent.prompt("more")).await.unwrap();
     assert_eq!(outcome.usage.all(), Some(100));
-    // With one that is good, the limit of tokens ends the run before its next turn.
-    let model = self::model([
-        too_long(),
-        Reply::say("summary").usage(100, 20),
-        Reply::call("nobody", json!({})).usage(1, 1),
-        Reply::say("never"),
-    ]);
-    let agent = talked(&model, |b| b.configure(|c| c.limits.tokens = Some(50))).await;
-    let outcome = within(agent.prompt("more")).await.unwrap();
-    assert_eq!(
-        outcome.end.problem().unwrap(),
-        "122 tokens are used, a run may use 50"
-    );
-    assert_eq!(model.left(), 1);
+    // One that is good: a limit that it reaches ends the run before the model is asked again.
+    for (limit, asked) in [(120, 5), (121, 6)] {
+        let model = self::model([
+            too_long(),
+            Reply::say("summary").usage(100, 20),
+            Reply::say("done").usage(1, 1),
+        ]);
+        let limited = |b: AgentBuilder| b.configure(|c| c.limits.tokens = Some(limit));
+        let agent = talked(&model, limited).await;
+        let outcome = within(agent.prompt("more")).await.unwrap();
+        assert_eq!(model.calls(), asked);
+        if asked == 6 {
+            assert_eq!(outcome.text(), "done");
+            continue;
+        }
+        assert_eq!(
+            outcome.end.problem().unwrap(),
+            "120 tokens are used, a run may use 120"
+        );
+        assert_eq!(outcome.transcript.len(), 7);
+        // It was shortened all the same: the next run begins with that.
+        assert_eq!(within(agent.prompt("again")).await.unwrap().text(), "done");
+        assert_eq!(model.calls(), 6);
+    }
 }
 
 #[tokio::test(start_paused = true)]
