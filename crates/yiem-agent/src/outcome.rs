@@ -26,7 +26,8 @@ pub struct Outcome {
     /// Why the last reply ended; `terminated` after a terminating batch, `aborted` and `error`
     /// when the run was cut.
     pub stop_reason: StopReason,
-    /// Tokens of the run's model calls; unknown counts are left out.
+    /// Tokens of the run's model calls, attempts that failed and a compaction's summaries included;
+    /// unknown counts are left out.
     pub usage: Usage,
     /// Tokens that tools used for models of their own.
     pub tool_usage: Usage,
