@@ -172,8 +172,20 @@ struct Piped {
 
 impl Piped {
     fn start(script: &FakeMcpServer) -> Self {
+        Self::behind(&[], script)
+    }
+
+    /// With another gateway between, which speaks as a modern server.
+    fn behind_a_modern_one(script: &FakeMcpServer) -> Self {
+        let between = [env!("CARGO_BIN_EXE_mcp-gateway"), "--stdio", "--"];
+        Self::behind(&between, script)
+    }
+
+    fn behind(between: &[&str], script: &FakeMcpServer) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_mcp-gateway"))
-            .args(["--stdio", "--", env!("CARGO_BIN_EXE_fake-mcp-server")])
+            .args(["--stdio", "--"])
+            .args(between)
+            .arg(env!("CARGO_BIN_EXE_fake-mcp-server"))
             .arg(script.to_json())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -284,6 +296,132 @@ async fn of_two_listeners_that_share_a_resource_each_ends_for_itself() {
         assert_eq!(updates(&heard), left, "after the end of {ended}");
         let told = ["subscribe", "subscribe", "unsubscribe"];
         assert_eq!(about, told[..2 + usize::from(left.is_empty())]);
+    }
+}
+
+/// What the server takes for subscribed, as it was told.
+fn subscribed(answer: &Value) -> BTreeSet<String> {
+    let text = answer["result"]["content"][0]["text"].as_str().unwrap();
+    let seen: Vec<Value> = serde_json::from_str(text).unwrap();
+    let mut subscribed = BTreeSet::new();
+    for message in &seen {
+        let uri = message["params"]["uri"].as_str().unwrap_or_default();
+        match message["method"].as_str() {
+            Some("resources/subscribe") => _ = subscribed.insert(uri.to_owned()),
+            Some("resources/unsubscribe") => _ = subscribed.remove(uri),
+            _ => {}
+        }
+    }
+    subscribed
+}
+
+/// Calls `seen` until these are subscribed to at the server.
+async fn until_subscribed(gateway: &mut Piped, call: fn(Value) -> Value, wanted: &[&str]) {
+    within(async {
+        loop {
+            gateway.says(call(self::call(90, "seen"))).await;
+            let heard = gateway.hears_until(90).await;
+            if subscribed(heard.last().unwrap()).iter().eq(wanted) {
+                return;
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn resources_of_a_modern_server_are_listened_for_by_one_request() {
+    let mut gateway = Piped::behind_a_modern_one(&script());
+    let listen = |id: u64, uris: &[&str]| {
+        modern(
+            json!({"jsonrpc": "2.0", "id": id, "method": "subscriptions/listen",
+            "params": {"notifications": {"resourceSubscriptions": uris}}}),
+        )
+    };
+    let over = |id: u64| json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
+    let acknowledged = "notifications/subscriptions/acknowledged";
+    for (id, uris) in [(1, &["r:1"][..]), (2, &["r:1", "r:2"])] {
+        gateway.says(listen(id, uris)).await;
+        let granted = gateway.hears_of(acknowledged).await;
+        let granted = &granted["params"]["notifications"]["resourceSubscriptions"];
+        assert_eq!(*granted, json!(uris));
+    }
+    // The server between has one listener, whose second request is there before the first ends.
+    gateway.says(modern(call(10, "change"))).await;
+    let mut heard = Vec::new();
+    within(async {
+        while BTreeSet::from_iter(updates(&heard).iter().map(Value::to_string)).len() < 2 {
+            gateway.says(modern(call(11, "seen"))).await;
+            heard.extend(gateway.hears_until(11).await);
+        }
+    })
+    .await;
+    until_subscribed(&mut gateway, modern, &["r:1", "r:2"]).await;
+    // One that wants less, and then nobody: the server behind all hears of it.
+    gateway.says(over(2)).await;
+    until_subscribed(&mut gateway, modern, &["r:1"]).await;
+    gateway.says(over(1)).await;
+    until_subscribed(&mut gateway, modern, &[]).await;
+    // Once more after that.
+    gateway.says(listen(3, &["r:1"])).await;
+    gateway.hears_of(acknowledged).await;
+    gateway.says(modern(call(12, "change"))).await;
+    let told = gateway.hears_of("notifications/resources/updated").await;
+    assert_eq!(told["params"]["uri"], "r:1");
+}
+
+#[tokio::test]
+async fn a_legacy_caller_subscribes_to_a_resource_of_a_modern_server() {
+    let mut gateway = Piped::behind_a_modern_one(&script());
+    gateway.says(open()).await;
+    let opened = gateway.hears_until(1).await;
+    let declared = &opened.last().unwrap()["result"]["capabilities"]["resources"];
+    assert_eq!(declared["subscribe"], true);
+    let about = |id: u64, name: &str| json!({"jsonrpc": "2.0", "id": id, "method": name, "params": {"uri": "r:1"}});
+    gateway.says(about(2, "resources/subscribe")).await;
+    let answer = gateway.hears_until(2).await;
+    assert_eq!(answer.last().unwrap()["result"], json!({}), "{answer:?}");
+    gateway.says(call(3, "change")).await;
+    let told = gateway.hears_of("notifications/resources/updated").await;
+    assert_eq!(told["params"]["uri"], "r:1");
+    gateway.says(about(4, "resources/unsubscribe")).await;
+    gateway.hears_until(4).await;
+    until_subscribed(&mut gateway, |call| call, &[]).await;
+}
+
+#[tokio::test]
+async fn a_modern_server_that_does_not_tell_of_a_resource_refuses_its_subscription() {
+    let acknowledged = r#"{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"resourceSubscriptions":["r:1"]},"_meta":{"io.modelcontextprotocol/subscriptionId":$id}}}"#;
+    let discovery = json!({"resultType": "complete", "supportedVersions": ["2026-07-28"],
+        "capabilities": {"tools": {}, "resources": {"subscribe": true}}});
+    let some = FakeMcpServer::modern()
+        .on("server/discover", [Act::Reply(discovery.clone())])
+        .on("subscriptions/listen", [Act::raw(acknowledged)]);
+    let none = FakeMcpServer::modern()
+        .on("server/discover", [Act::Reply(discovery)])
+        .on(
+            "subscriptions/listen",
+            [Act::raw(
+                r#"{"jsonrpc":"2.0","id":$id,"error":{"code":-32601,"message":"Method not found"}}"#,
+            )],
+        );
+    for (server, uri, granted) in [
+        (&some, "r:1", true),
+        (&some, "r:2", false),
+        (&none, "r:1", false),
+    ] {
+        let mut gateway = Piped::start(server);
+        gateway.says(open()).await;
+        gateway.hears_until(1).await;
+        let subscribe = json!({"jsonrpc": "2.0", "id": 2, "method": "resources/subscribe", "params": {"uri": uri}});
+        gateway.says(subscribe).await;
+        let answer = gateway.hears_until(2).await;
+        let answer = answer.last().unwrap();
+        assert_eq!(answer.get("result").is_some(), granted, "{answer}");
+        if !granted {
+            let words = answer["error"]["message"].as_str().unwrap();
+            assert!(words.contains("does not tell of changes"), "{answer}");
+        }
     }
 }
 

@@ -20,6 +20,7 @@ mod tasks;
 #[cfg(test)]
 mod tests;
 mod timer;
+mod watches;
 
 pub(crate) use asked::HandOn;
 pub use asked::{Elicit, Elicitation, ElicitationAnswer, ElicitationKind, Root, Sample};
@@ -78,6 +79,7 @@ pub(crate) struct Shared {
     env: Arc<dyn Env>,
     sessions: Sessions,
     listings: Listings,
+    watches: watches::Watches,
     in_flight: request::InFlight,
     questions: questions::Questions,
     next_id: AtomicI64,
@@ -138,6 +140,7 @@ impl McpClient {
             env,
             sessions: Sessions::default(),
             listings: Listings::default(),
+            watches: watches::Watches::default(),
             in_flight: request::InFlight::default(),
             questions: questions::Questions::default(),
             next_id: AtomicI64::new(1),

@@ -41,6 +41,10 @@ pub mod method {
     pub const RESOURCE_TEMPLATES_LIST: &str = "resources/templates/list";
     /// Reads a resource.
     pub const RESOURCES_READ: &str = "resources/read";
+    /// Wants to be told of changes of a resource, legacy.
+    pub const SUBSCRIBE: &str = "resources/subscribe";
+    /// Does not want that any more, legacy.
+    pub const UNSUBSCRIBE: &str = "resources/unsubscribe";
     /// A modern stream of changes.
     pub const LISTEN: &str = "subscriptions/listen";
     /// The first message of such a stream.

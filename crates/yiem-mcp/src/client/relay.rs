@@ -25,8 +25,8 @@ const HANDED_ON: [&str; 11] = [
     method::RESOURCES_LIST,
     method::RESOURCE_TEMPLATES_LIST,
     method::RESOURCES_READ,
-    "resources/subscribe",
-    "resources/unsubscribe",
+    method::SUBSCRIBE,
+    method::UNSUBSCRIBE,
     "completion/complete",
     "logging/setLevel",
 ];
@@ -123,6 +123,22 @@ impl McpClient {
         let mut again = true;
         loop {
             let session = shared.session(&relayed.cancel).await?;
+            if session.dialect.is_modern()
+                && let Some(uri) = relayed.params.get("uri").and_then(Value::as_str)
+            {
+                // What is a request each to a legacy server is one that listens to a modern one.
+                match relayed.method {
+                    method::SUBSCRIBE => {
+                        let watched = shared.watch_resource(&session, uri, &course).await;
+                        return watched.map_err(|error| error.at(&shared.name));
+                    }
+                    method::UNSUBSCRIBE => {
+                        shared.unwatch_resource(uri);
+                        return Ok(Value::Object(Map::new()));
+                    }
+                    _ => {}
+                }
+            }
             let sending = Sending {
                 method: relayed.method,
                 params: relayed.params.clone(),

@@ -96,8 +96,13 @@ impl Sending {
 
     /// This request under a new id, for whoever drives the exchange alone.
     pub(crate) fn into_exchange(self, client: &Shared) -> Exchange {
-        let inbox = self.inbox.clone();
-        self.exchange(client, client.next_id(), inbox)
+        self.into_numbered_exchange(client).1
+    }
+
+    /// The same, and the id.
+    pub(crate) fn into_numbered_exchange(self, client: &Shared) -> (i64, Exchange) {
+        let (id, inbox) = (client.next_id(), self.inbox.clone());
+        (id, self.exchange(client, id, inbox))
     }
 
     fn exchange(self, client: &Shared, id: i64, inbox: Inbox) -> Exchange {
@@ -263,30 +268,30 @@ impl Drop for Leaving<'_> {
             self.client.in_flight.map().remove(&self.id);
         }
         if !self.answered {
-            self.tell_server();
+            self.client
+                .tell_given_up(self.id, self.dialect, self.reason);
         }
         // What the server wanted to know for it, it does not need to know any more.
         self.client.questions.call_ended(self.id);
     }
 }
 
-impl Leaving<'_> {
-    fn tell_server(&self) {
-        let tell = match self.dialect {
+impl Shared {
+    /// Tells the server that a request is given up, where its dialect and the way to it have a word for that.
+    pub(super) fn tell_given_up(self: &Arc<Self>, id: i64, dialect: Dialect, reason: &str) {
+        let tell = match dialect {
             Dialect::Bare => false,
             Dialect::Legacy(_) => true,
-            Dialect::Modern(_) => {
-                self.client.transport.profile().modern_cancel == CancelStyle::Notify
-            }
+            Dialect::Modern(_) => self.transport.profile().modern_cancel == CancelStyle::Notify,
         };
         if !tell {
             return;
         }
         let mut params = Map::new();
-        params.insert("requestId".into(), json!(self.id));
-        params.insert("reason".into(), self.reason.into());
-        let notice = Notice::new(method::CANCELLED, params, self.dialect);
-        let transport = Arc::clone(&self.client.transport);
+        params.insert("requestId".into(), json!(id));
+        params.insert("reason".into(), reason.into());
+        let notice = Notice::new(method::CANCELLED, params, dialect);
+        let transport = Arc::clone(&self.transport);
         if tokio::runtime::Handle::try_current().is_err() {
             return;
         }
@@ -295,17 +300,15 @@ impl Leaving<'_> {
         if (&mut telling).now_or_never().is_some() {
             return;
         }
-        let too_long = self.client.env.sleep(CANCEL_NOTICE_TIME);
-        self.client.tasks.spawn(async move {
+        let too_long = self.env.sleep(CANCEL_NOTICE_TIME);
+        self.tasks.spawn(async move {
             tokio::select! {
                 _ = telling => {}
                 () = too_long => {}
             }
         });
     }
-}
 
-impl Shared {
     /// Sends one request and waits for its result, within its deadline, unless it is cancelled.
     pub(crate) async fn send(
         self: &Arc<Self>,

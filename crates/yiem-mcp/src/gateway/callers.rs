@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, broadcast, oneshot};
-use yiem_core::{CancelToken, Env};
+use yiem_core::{CancelToken, Env, IdKind};
 
 /// How many changes are kept for a slow caller; one that is slower is told that everything changed.
 const CHANGES_KEPT: usize = 256;
@@ -470,12 +470,19 @@ impl AskCaller for ByRequests {
         }
         self.open.fetch_add(1, Ordering::AcqRel);
         let open = Open { by: self, id };
+        let mut params = params.clone();
+        // These callers are owed an id of the visit, which 2026-07-28 has no more.
+        if params.get("mode").is_some_and(|mode| mode == "url")
+            && params.get("elicitationId").is_none()
+        {
+            params["elicitationId"] = self.callers.env.new_id(IdKind::Message).into();
+        }
         // Before it is asked: the news that the visit is over may be there first.
-        self.callers.visits(&self.caller, params);
+        self.callers.visits(&self.caller, &params);
         let request = IncomingRequest {
             id: open.id.clone(),
             method: name.to_owned(),
-            params: params.clone(),
+            params,
         };
         if !(self.send)(Incoming::Request(request)) {
             // It was never told of, so there is nothing to take back.

@@ -309,7 +309,9 @@ impl Relay {
                 }
             };
             for change in changes {
-                let concerned = self.callers.concerns(&key, &change);
+                // Who took the request back hears nothing more of it, also of what came before this task is ended.
+                let concerned =
+                    !caller.cancel.is_cancelled() && self.callers.concerns(&key, &change);
                 if let Incoming::Notification {
                     method: name,
                     params,
@@ -349,7 +351,7 @@ impl Relay {
         }
         let subscribed = self
             .client
-            .relay(subscription("resources/subscribe", uri, caller))
+            .relay(subscription(method::SUBSCRIBE, uri, caller))
             .await;
         unsure.uris.clear();
         subscribed.map_err(|error| {
@@ -368,7 +370,7 @@ impl Relay {
         }
         let unsubscribed = self
             .client
-            .relay(subscription("resources/unsubscribe", uri, caller))
+            .relay(subscription(method::UNSUBSCRIBE, uri, caller))
             .await;
         subscribe_if_wanted(&self.client, &self.callers, uri).await;
         unsubscribed.map_err(to_refusal)
@@ -432,7 +434,7 @@ async fn let_go(client: &McpClient, callers: &Callers) {
                     return;
                 }
                 let nobody = Caller::new(CancelToken::new(), |_| {});
-                let over = subscription("resources/unsubscribe", &uri, &nobody);
+                let over = subscription(method::UNSUBSCRIBE, &uri, &nobody);
                 if let Err(error) = client.relay(over).await {
                     tracing::debug!(%error, %uri, "a subscription could not be ended");
                 }
@@ -455,7 +457,7 @@ async fn subscribe_again(client: &McpClient, uris: HashSet<String>) {
     stream::iter(uris)
         .for_each_concurrent(AGAIN_AT_ONCE, async |uri| {
             let nobody = Caller::new(CancelToken::new(), |_| {});
-            let again = subscription("resources/subscribe", &uri, &nobody);
+            let again = subscription(method::SUBSCRIBE, &uri, &nobody);
             if let Err(error) = client.relay(again).await {
                 tracing::warn!(%error, %uri, "a subscription could not be made again");
             }
@@ -474,9 +476,9 @@ const LISTS: [(&str, &str, &str); 3] = [
     ),
 ];
 
-/// Whether single resources can be subscribed to through the gateway: where the server takes requests for it.
+/// Whether single resources can be subscribed to through the gateway: where the server tells of their changes.
 fn subscribes(dialect: Dialect, facts: &ServerFacts) -> bool {
-    dialect.is_legacy()
+    dialect != Dialect::Bare
         && facts
             .capabilities
             .as_ref()
@@ -627,7 +629,7 @@ impl Responder for Relay {
             method::DISCOVER if modern => self.discover(&caller).await,
             method::PING => Ok(json!({})),
             method::LISTEN if modern => self.listen(&params, &caller).await,
-            "resources/subscribe" | "resources/unsubscribe" => {
+            method::SUBSCRIBE | method::UNSUBSCRIBE => {
                 let (dialect, facts) = self.facts(&caller).await?;
                 let uri = params.get("uri").and_then(Value::as_str).ok_or_else(|| {
                     JsonRpcError::new(INVALID_PARAMS, "the uri of a resource is missing")
@@ -637,13 +639,13 @@ impl Responder for Relay {
                         METHOD_NOT_FOUND,
                         format!("Method not found: {name}"),
                     )),
-                    () if name == "resources/subscribe" && !caller.at_gateway.told => {
+                    () if name == method::SUBSCRIBE && !caller.at_gateway.told => {
                         Err(JsonRpcError::new(
                             INVALID_REQUEST,
                             "nobody could be told of changes outside of a session; open one by initialize over HTTP with sessions or stdio, or listen by subscriptions/listen",
                         ))
                     }
-                    () if name == "resources/subscribe" => {
+                    () if name == method::SUBSCRIBE => {
                         self.subscribe(&caller.at_gateway.key, &caller, uri).await
                     }
                     () => self.unsubscribe(&caller, uri).await,

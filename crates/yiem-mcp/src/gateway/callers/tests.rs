@@ -93,6 +93,33 @@ async fn only_the_caller_that_was_asked_can_answer_and_only_once() {
     assert_eq!(answer, Some(Ok(json!({"action": "accept"}))));
 }
 
+#[tokio::test]
+async fn a_visit_without_an_id_is_given_one_for_callers_that_are_owed_it() {
+    let callers = callers();
+    let (asks, mut sent) = caller(&callers, "a");
+    for (id, mode, has_one) in [
+        (None, "url", true),
+        (Some("e1"), "url", true),
+        (None, "form", false),
+    ] {
+        let mut params = json!({"mode": mode, "message": "Go", "url": "https://h.example/x"});
+        if let Some(id) = id {
+            params["elicitationId"] = id.into();
+        }
+        let mut asking = asks.ask("elicitation/create", &params);
+        assert!(futures_util::poll!(&mut asking).is_pending());
+        let Some(Incoming::Request(request)) = sent.recv().await else {
+            panic!("no request")
+        };
+        let given = request.params.get("elicitationId");
+        assert_eq!(given.is_some_and(|id| id != ""), has_one, "{request:?}");
+        assert!(id.is_none_or(|id| given.is_some_and(|given| given == id)));
+        drop(asking);
+        // It is taken back.
+        sent.recv().await;
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_question_that_nobody_answers_ends_and_its_caller_is_told() {
     let callers = callers();
