@@ -544,6 +544,7 @@ impl Driver {
             approvals: Arc::clone(&self.shared.approvals),
             tell: self.tell.clone(),
             trace,
+            span: self.spans.run(),
             waits: Waits::default(),
             accepted: Arc::clone(&self.accepted),
         });

@@ -50,6 +50,8 @@ pub(crate) struct TurnEnv {
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) tell: mpsc::Sender<CallMessage>,
     pub(crate) trace: Arc<[(String, String)]>,
+    /// The run's span.
+    pub(crate) span: tracing::Span,
     /// How long its calls waited for a person.
     pub(crate) waits: Waits,
     /// How many calls were accepted in the run, those that calls make included.

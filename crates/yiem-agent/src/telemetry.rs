@@ -115,16 +115,12 @@ impl RunSpans {
     }
 
     pub(crate) fn call(&self, prepared: &PreparedToolCall) -> CallSpan {
-        CallSpan(info_span!(
-            parent: &self.run,
-            "execute_tool",
-            otel.kind = "internal",
-            gen_ai.operation.name = "execute_tool",
-            gen_ai.tool.name = prepared.call.name.as_str(),
-            gen_ai.tool.call.id = prepared.call.id.as_str(),
-            gen_ai.tool.type = "function",
-            error.type = Empty,
-        ))
+        CallSpan::new(&self.run, prepared)
+    }
+
+    /// The span of the run, for calls that calls make.
+    pub(crate) fn run(&self) -> Span {
+        self.run.clone()
     }
 
     pub(crate) fn run_ended(&mut self, outcome: &Outcome) {
@@ -155,6 +151,27 @@ fn record_usage(span: &Span, usage: &Usage) {
 }
 
 impl CallSpan {
+    /// A call inside `parent`.
+    fn new(parent: &Span, prepared: &PreparedToolCall) -> Self {
+        Self(info_span!(
+            parent: parent,
+            "execute_tool",
+            otel.kind = "internal",
+            gen_ai.operation.name = "execute_tool",
+            gen_ai.tool.name = prepared.call.name.as_str(),
+            gen_ai.tool.call.id = prepared.call.id.as_str(),
+            gen_ai.tool.type = "function",
+            error.type = Empty,
+        ))
+    }
+
+    /// A call that another call makes: inside that one where the subscriber knows it, else inside
+    /// the run.
+    pub(crate) fn nested(run: &Span, prepared: &PreparedToolCall) -> Self {
+        let current = Span::current();
+        Self::new(if current.is_none() { run } else { &current }, prepared)
+    }
+
     /// Marks the call as ended; the span closes when this is dropped.
     pub(crate) fn ended(self, output: &ToolOutput) {
         if output.is_error {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use async_trait::async_trait;
+use tracing::Instrument;
 use yiem_core::{
     IdKind, JsonObject, Message, ToolCall, ToolCallId, ToolCaller, ToolError, ToolOutput,
     ToolResultMessage,
@@ -15,6 +16,7 @@ use yiem_core::{
 use super::{CallMessage, CallProgress, Rejection, TurnEnv, execute, prepare};
 use crate::event::{EventKind, ExecutionResult, RejectReason};
 use crate::outcome::Limit;
+use crate::telemetry::CallSpan;
 
 /// How deep calls may make calls.
 const MAX_DEPTH: u32 = 8;
@@ -126,7 +128,13 @@ impl ToolCaller for NestedCaller {
         ));
         let told = Arc::clone(&progress);
         let context = turn.context(self.index, &prepared, told, self.depth + 1);
-        let output = Box::pin(execute(turn, self.index, &prepared, context, None)).await;
+        let span = CallSpan::nested(&turn.span, &prepared);
+        let work = Box::pin(execute(turn, self.index, &prepared, context, None));
+        let output = match span.shown() {
+            Some(within) => work.instrument(within).await,
+            None => work.await,
+        };
+        span.ended(&output);
         if let Some(left) = progress.close() {
             progress.deliver(left).await;
         }

@@ -96,6 +96,43 @@ fn a_run_its_model_calls_and_its_tool_calls_have_spans() {
 }
 
 #[test]
+fn calls_that_calls_make_have_spans() {
+    let spans = Spans::default();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    tracing::subscriber::with_default(spans.clone(), || {
+        runtime.block_on(async {
+            let model = ScriptedModel::new([Reply::call("outer", json!({})), Reply::say("done")]);
+            let agent = Agent::builder(model)
+                .env(PausedEnv::shared())
+                .tool(tool::failing("fails", "broken"))
+                .tool(tool::calling("inner", "fails", json!({})))
+                .tool(tool::calling("outer", "inner", json!({})))
+                .build()
+                .unwrap();
+            agent.prompt("hi").await.unwrap();
+        });
+    });
+    let spans = spans.0.lock().unwrap();
+    let calls: Vec<&str> = spans
+        .values()
+        .filter(|(parent, line)| parent.is_some() && line.starts_with("execute_tool"))
+        .map(|(_, line)| line.split("gen_ai.tool.name=").nth(1).unwrap())
+        .collect();
+    assert_eq!(calls.len(), 3, "{calls:?}");
+    for (call, name) in calls.iter().zip(["outer", "inner", "fails"]) {
+        assert!(
+            call.starts_with(&format!("{name:?} gen_ai.tool.call.id=\"call_")),
+            "{call}"
+        );
+        assert!(call.ends_with("error.type=\"tool_error\""), "{call}");
+    }
+}
+
+#[test]
 fn the_defaults_are_those_that_are_promised() {
     let c = AgentConfig::default();
     assert_eq!((c.limits.turns, c.limits.tool_calls), (50, None));
