@@ -1,7 +1,8 @@
 //! The one task that drives a run: does what the pure run asks for, and tells it what happened.
 //!
-//! Knows: how each step is done, and what is dropped when the run is cut. Does not know: why a
-//! step comes next; the run does.
+//! Knows: what the run can wait for, and what is dropped when it is cut. Does not know: why a step
+//! comes next; the run does. How the model is asked, calls are run and listeners told stands in
+//! files of their own.
 //!
 //! What a cut does at each await:
 //! - in a sink or the journal: what was asked for is dropped at once (the model's stream), the
@@ -10,7 +11,9 @@
 //! - in the model's stream: it is dropped, which ends the request;
 //! - in tools: those that run may go on until the grace period is over, then they are dropped.
 
+mod calls;
 mod model_call;
+mod telling;
 mod turn_hooks;
 
 use std::future::Future;
@@ -23,23 +26,16 @@ use std::time::Duration;
 use tokio::sync::futures::OwnedNotified;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tracing::Instrument;
 use yiem_core::{
-    BoxFuture, CancelReason, CancelToken, ChatModel, ChatStream, History, Replay, ToolOutput, Usage,
+    BoxFuture, CancelReason, CancelToken, ChatModel, ChatStream, History, ToolOutput, Usage,
 };
 
-use crate::event::{AgentEvent, EventKind, RejectReason};
-use crate::hook::HookPoint;
-use crate::journal::{self, JournalError, JournalRecord, OUTCOME_UNKNOWN};
 use crate::offered::Offered;
 use crate::outcome::{EndReason, Failure, Limit};
-use crate::pipeline::{
-    CallMessage, CallProgress, PreparedToolCall, TurnEnv, Waits, caught, execute, prepare,
-};
+use crate::pipeline::{CallMessage, PreparedToolCall, TurnEnv};
 use crate::queue::QueueKind;
 use crate::run::{AnswerCheck, Input, Step, mode_of};
 use crate::shared::{Facts, Shared};
-use crate::sink::{Listener, call_plain};
 
 use model_call::Ready;
 
@@ -48,10 +44,6 @@ const LOOKS: u32 = 32;
 
 /// How many messages of calls wait for the driver; a call that tells more waits (R-4).
 const CALL_MESSAGES: usize = 64;
-
-/// What is told of a journal that hangs when the run is cut.
-const JOURNAL_SILENT: &str = "the session's journal did not answer within the grace period after \
-the run was cut; its last records may be missing";
 
 /// Drives run after run until none is left to begin.
 pub(crate) async fn drive(shared: Arc<Shared>) {
@@ -243,24 +235,6 @@ impl Driver {
         }
     }
 
-    /// Whether nobody has to be waited for: only plain listeners are told of the event.
-    fn is_told_at_once(&self, event: &AgentEvent) -> bool {
-        let shared = &self.shared;
-        let waits = shared.has_sinks
-            || !shared.subscribers.is_empty()
-            || (shared.journal.is_some() && matches!(event.kind, EventKind::TurnEnd { .. }));
-        !waits
-    }
-
-    fn tell_plain(&mut self, event: &AgentEvent) {
-        self.spans.event(event);
-        for listener in self.shared.listeners.iter() {
-            if let Listener::Plain(listener) = listener {
-                call_plain(&**listener, event);
-            }
-        }
-    }
-
     /// Does a step that needs no waiting.
     fn perform(&mut self, step: Step) {
         match step {
@@ -449,151 +423,6 @@ impl Driver {
         self.handle(Input::GraceOver);
     }
 
-    // ---- effects ----
-
-    /// Tells an event to everybody, and waits for those who want to be waited for.
-    async fn emit(&mut self, event: Arc<AgentEvent>) {
-        self.spans.event(&event);
-        let listeners = Arc::clone(&self.shared.listeners);
-        self.shared.subscribers.publish(&event);
-        for listener in &*listeners {
-            match listener {
-                Listener::Plain(listener) => call_plain(&**listener, &event),
-                Listener::Sink(sink) => {
-                    let cancel = self.cancel.clone();
-                    let told = caught(|| sink.on_event(&event, &cancel));
-                    match self.effect(told).await {
-                        Some(Ok(())) => {}
-                        Some(Err(said)) => {
-                            tracing::error!(
-                                seq = event.seq,
-                                said,
-                                "a sink panicked; the run goes on"
-                            );
-                        }
-                        None => tracing::warn!(
-                            seq = event.seq,
-                            "a sink did not take an event within the grace period after an abort"
-                        ),
-                    }
-                }
-            }
-        }
-        if matches!(event.kind, EventKind::TurnEnd { .. }) {
-            self.flush_journal().await;
-        }
-    }
-
-    async fn write_down(&mut self, record: Box<JournalRecord>) {
-        let Some(journal) = self.shared.journal.clone() else {
-            return;
-        };
-        let done = self.effect(journal::append(&*journal, &record)).await;
-        self.journal_answered(done);
-    }
-
-    async fn flush_journal(&mut self) {
-        let Some(journal) = self.shared.journal.clone() else {
-            return;
-        };
-        let done = self.effect(journal::flush(&*journal)).await;
-        self.journal_answered(done);
-    }
-
-    fn journal_answered(&mut self, done: Option<Result<(), JournalError>>) {
-        match done {
-            Some(Ok(())) => {}
-            Some(Err(error)) => self.journal_failed(error.to_string()),
-            // The run ends by what cut it; that its record may be missing is told beside it.
-            None if std::mem::replace(&mut self.journal_silent, true) => {}
-            None => self.handle(Input::Warned(JOURNAL_SILENT.into())),
-        }
-    }
-
-    fn journal_failed(&mut self, message: String) {
-        tracing::error!(error = message, "the journal could not be written");
-        if !self.cut {
-            self.cut_because(EndReason::Failed(Failure::Journal(message)));
-        }
-    }
-
-    // ---- calls ----
-
-    /// What the calls of the turn have in common; made when the first is prepared.
-    fn turn_env(&mut self) -> Option<Arc<TurnEnv>> {
-        if let Some(turn) = &self.turn {
-            return Some(Arc::clone(turn));
-        }
-        // What the application says is asked without the lock: it may look at the agent.
-        let trace = self.trace();
-        let state = self.shared.lock();
-        let run = state.run.as_ref()?;
-        let calls = run.batch_len();
-        let turn = Arc::new(TurnEnv {
-            hooks: self.shared.hooks.clone(),
-            tools: self.tools.clone(),
-            env: Arc::clone(&self.shared.env),
-            deps: self.shared.deps.clone(),
-            config: Arc::clone(&self.shared.config),
-            session_id: state.session_id.clone(),
-            run_id: run.id().clone(),
-            turn: run.turn(),
-            reply: run.reply().cloned()?,
-            history: run.history().clone(),
-            cancel: self.cancel.clone(),
-            approvals: Arc::clone(&self.shared.approvals),
-            tell: self.tell.clone(),
-            trace,
-            span: self.spans.run(),
-            waits: Waits::default(),
-            accepted: Arc::clone(&self.accepted),
-        });
-        drop(state);
-        self.prepared.clear();
-        self.prepared.resize_with(calls, || None);
-        self.executed.clear();
-        if self.shared.hooks.any_at(HookPoint::AfterToolCall) {
-            self.executed.resize_with(calls, Arc::default);
-        }
-        self.turn = Some(Arc::clone(&turn));
-        Some(turn)
-    }
-
-    fn prepare(&mut self, index: usize) {
-        let Some(turn) = self.turn_env() else { return };
-        let state = self.shared.lock();
-        let known = state.run.as_ref().and_then(|run| {
-            let (call, name) = run.called(index)?;
-            Some((Arc::clone(call), Arc::clone(name), run.begun_before(index)))
-        });
-        drop(state);
-        let Some((call, name, begun)) = known else {
-            return;
-        };
-        if begun
-            && turn
-                .tools
-                .get(&call.name)
-                .is_none_or(|t| t.definition().replay != Replay::Safe)
-        {
-            return self.handle(Input::Rejected {
-                call: index,
-                reason: RejectReason::OutcomeUnknown,
-                output: Box::new(ToolOutput::text(OUTCOME_UNKNOWN)),
-            });
-        }
-        self.work = Some(Box::pin(async move {
-            match prepare(&turn, index, call, name, None).await {
-                Ok(prepared) => Work::Prepared(index, prepared),
-                Err(rejection) => Work::Input(Box::new(Input::Rejected {
-                    call: index,
-                    reason: rejection.reason,
-                    output: Box::new(rejection.output),
-                })),
-            }
-        }));
-    }
-
     fn worked(&mut self, work: Work) {
         // What was told on the way comes first.
         self.drain_calls();
@@ -616,76 +445,6 @@ impl Driver {
             }
         }
     }
-
-    async fn execute(&mut self, index: usize) {
-        let prepared = self.prepared.get_mut(index).and_then(Option::take);
-        let (Some(turn), Some(prepared)) = (self.turn.clone(), prepared) else {
-            return;
-        };
-        let lone = self.prepared.len() == 1;
-        let blocking = prepared.tool.definition().blocking;
-        let executed = self.executed.get(index).cloned();
-        let progress = Arc::new(CallProgress::new(index, self.tell.clone()));
-        let context = turn.context(index, &prepared, Arc::clone(&progress), 0);
-        let span = self.spans.call(&prepared);
-        let within = span.shown();
-        let mut work: BoxFuture<'static, Box<ToolOutput>> = Box::pin(async move {
-            let output = execute(&turn, index, &prepared, context, executed.as_deref()).await;
-            if let Some(left) = progress.close() {
-                // The last that it told of its progress is delivered before its end.
-                Box::pin(progress.deliver(left)).await;
-            }
-            span.ended(&output);
-            output
-        });
-        if let Some(span) = within {
-            work = Box::pin(work.instrument(span));
-        }
-        if lone && !blocking {
-            // Most lone calls are done at the first look, and need no task.
-            let first = std::future::poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx))).await;
-            if let Poll::Ready(output) = first {
-                self.drain_calls();
-                return self.handle(Input::Settled {
-                    call: index,
-                    output,
-                });
-            }
-        }
-        while self.calls.try_join_next().is_some() {}
-        let tell = self.tell.clone();
-        let task = async move {
-            let output = work.await;
-            let _ = tell
-                .send(CallMessage::Settled {
-                    call: index,
-                    output,
-                })
-                .await;
-        };
-        if blocking {
-            let runtime = tokio::runtime::Handle::current();
-            self.calls.spawn_blocking(move || runtime.block_on(task));
-        } else {
-            self.calls.spawn(task);
-        }
-    }
-
-    fn called(&mut self, message: CallMessage) {
-        self.handle(match message {
-            CallMessage::Update { call, partial } => Input::Updated { call, partial },
-            CallMessage::Told { call, kind } => Input::Told { call, kind },
-            CallMessage::Settled { call, output } => Input::Settled { call, output },
-        });
-    }
-
-    fn drain_calls(&mut self) {
-        while let Ok(message) = self.told.try_recv() {
-            self.called(message);
-        }
-    }
-
-    // ---- the answer's shape ----
 
     fn check_answer(&mut self) {
         let state = self.shared.lock();

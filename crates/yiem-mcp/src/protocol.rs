@@ -74,7 +74,9 @@ pub mod method {
     /// A person has done what a server's address was for.
     pub const ELICITATION_COMPLETE: &str = "notifications/elicitation/complete";
 
-    /// Whether only clients ask this, whatever the revision: one that comes from a server was sent back.
+    /// Whether only clients ask this, whatever the revision: one that comes from a server was sent
+    /// back.
+    #[cfg(feature = "stdio")]
     pub(crate) fn is_of_clients(name: &str) -> bool {
         let of = |family: &str| {
             name.starts_with(family) && name.as_bytes().get(family.len()) == Some(&b'/')
