@@ -3,17 +3,18 @@
 //! Knows: which of them need a task of their own. Does not know: when a call begins (the run
 //! does), and what is done with one call (the pipeline does).
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 use tracing::Instrument;
-use yiem_core::{BoxFuture, Replay, ToolOutput};
+use yiem_core::{BoxFuture, Replay, ToolError, ToolErrorKind, ToolOutput};
 
 use super::{Driver, Work};
 use crate::event::RejectReason;
 use crate::hook::HookPoint;
 use crate::journal::OUTCOME_UNKNOWN;
-use crate::pipeline::{CallMessage, CallProgress, TurnEnv, Waits, execute, prepare};
+use crate::pipeline::{CallMessage, CallProgress, TurnEnv, Waits, execute, panic_text, prepare};
 use crate::run::Input;
 
 impl Driver {
@@ -118,7 +119,7 @@ impl Driver {
         }
         if lone && !blocking {
             // Most lone calls are done at the first look, and need no task.
-            let first = std::future::poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx))).await;
+            let first = std::future::poll_fn(|cx| Poll::Ready(look(&mut work, cx))).await;
             if let Poll::Ready(output) = first {
                 self.drain_calls();
                 return self.handle(Input::Settled {
@@ -130,7 +131,7 @@ impl Driver {
         while self.calls.try_join_next().is_some() {}
         let tell = self.tell.clone();
         let task = async move {
-            let output = work.await;
+            let output = std::future::poll_fn(|cx| look(&mut work, cx)).await;
             let _ = tell
                 .send(CallMessage::Settled {
                     call: index,
@@ -159,4 +160,17 @@ impl Driver {
             self.called(message);
         }
     }
+}
+
+/// Looks at a call. Whatever panics there and was not caught before, such as what a tool leaves
+/// behind that is out of time, is its result: a call that is not answered holds up its run for ever.
+fn look(
+    work: &mut BoxFuture<'static, Box<ToolOutput>>,
+    cx: &mut Context<'_>,
+) -> Poll<Box<ToolOutput>> {
+    catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))).unwrap_or_else(|panic| {
+        let text = format!("The tool panicked: {}", panic_text(&*panic));
+        let output = ToolError::of_kind(ToolErrorKind::Panicked, text).into_output();
+        Poll::Ready(Box::new(output))
+    })
 }

@@ -2,6 +2,7 @@
 //! other.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::json;
 use yiem_agent::{
@@ -238,6 +239,51 @@ async fn a_tool_that_panics_before_its_future_gives_a_result_alone_and_beside_ot
                 assert_eq!(outcome.text, "done");
             }
         }
+    }
+}
+
+/// Panics when it is let go, as an assertion of a mock does.
+struct Late;
+
+impl Drop for Late {
+    fn drop(&mut self) {
+        assert!(std::thread::panicking(), "late");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_panics_when_it_is_let_go_has_its_result() {
+    for calls in 1..=2 {
+        let never = tool::TestTool::new("never", |_, _| async {
+            let _late = Late;
+            std::future::pending().await
+        });
+        let mut reply = Reply::call("never", json!({}));
+        if calls == 2 {
+            reply = reply.and_call("echo", json!({"value": "x"}));
+        }
+        let replies = vec![reply.clone(), Reply::say("done"), Reply::say("again")];
+        let outcome = came_of(replies, |b| {
+            b.tool(never.clone())
+                .configure(|c| c.tool_time = Duration::from_secs(1))
+        })
+        .await;
+        assert!(told(&outcome).starts_with("Completed  The tool panicked: late"));
+        // After an abort it is answered like any other that hangs.
+        let model = ScriptedModel::new([reply, Reply::say("again")]);
+        let agent = Agent::builder(model)
+            .env(PausedEnv::shared())
+            .tool(never)
+            .tool(tool::echo())
+            .build()
+            .unwrap();
+        let abort = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            agent.abort();
+        };
+        let (outcome, ()) = tokio::join!(within(agent.prompt("hi")), abort);
+        assert!(told(&outcome.unwrap()).starts_with("Aborted  Aborted: "));
+        assert!(within(agent.prompt("again")).await.unwrap().is_ok());
     }
 }
 
