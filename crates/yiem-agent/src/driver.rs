@@ -17,6 +17,7 @@ mod telling;
 mod turn_hooks;
 
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -32,7 +33,7 @@ use yiem_core::{
 
 use crate::offered::Offered;
 use crate::outcome::{EndReason, Failure, Limit};
-use crate::pipeline::{CallMessage, PreparedToolCall, TurnEnv};
+use crate::pipeline::{CallMessage, PreparedToolCall, TurnEnv, panic_text};
 use crate::queue::QueueKind;
 use crate::run::{AnswerCheck, Input, Step, mode_of};
 use crate::shared::{Facts, Shared};
@@ -374,8 +375,8 @@ impl Driver {
 
     /// The run is to be cut: what was asked for is dropped, the grace period begins.
     fn let_go(&mut self) {
-        self.stream = None;
-        self.work = None;
+        let_drop(self.stream.take());
+        let_drop(self.work.take());
         self.timer = None;
         if self.grace.is_none() && !self.grace_over {
             self.grace = Some(self.shared.env.sleep(self.shared.config.grace));
@@ -458,6 +459,14 @@ impl Driver {
             Some(spec) => spec.check(&text, &answer),
         };
         self.handle(Input::AnswerChecked(check));
+    }
+}
+
+/// Drops what others wrote: a panic of theirs is a log line, and does not end the driver.
+fn let_drop<T>(theirs: Option<T>) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(theirs))) {
+        let said = panic_text(&*panic);
+        tracing::error!(said, "what was dropped at the end of a run panicked");
     }
 }
 

@@ -356,3 +356,49 @@ async fn a_trace_context_that_panics_is_passed_over_and_one_may_look_at_the_agen
     *seen.lock().unwrap() = Some(agent.downgrade());
     assert!(within(agent.prompt("hi")).await.unwrap().is_ok());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_hook_that_panics_when_an_abort_lets_it_go_changes_nothing() {
+    let builds: [fn(AgentBuilder) -> AgentBuilder; 4] = [
+        |b| {
+            b.transform_context(|_| async {
+                let _late = Late;
+                std::future::pending().await
+            })
+        },
+        |b| {
+            b.before_tool_call(|_| async {
+                let _late = Late;
+                std::future::pending().await
+            })
+        },
+        |b| {
+            b.after_tool_call(|_| async {
+                let _late = Late;
+                std::future::pending().await
+            })
+        },
+        |b| {
+            b.should_stop_after_turn(|_| async {
+                let _late = Late;
+                std::future::pending().await
+            })
+        },
+    ];
+    for build in builds {
+        let model = ScriptedModel::answering(|request| {
+            let asked = request.messages.last().unwrap().as_user().is_some();
+            if asked { call() } else { Reply::say("done") }
+        });
+        let builder = Agent::builder(model).env(PausedEnv::shared());
+        let agent = build(builder.tool(tool::echo())).build().unwrap();
+        for _ in 0..2 {
+            let abort = async {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                agent.abort();
+            };
+            let (outcome, ()) = tokio::join!(within(agent.prompt("hi")), abort);
+            assert_eq!(outcome.unwrap().end.kind(), yiem_agent::EndKind::Aborted);
+        }
+    }
+}
