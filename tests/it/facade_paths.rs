@@ -83,3 +83,31 @@ fn every_name_of_core_and_agent_is_at_the_root() {
         );
     }
 }
+
+/// Handles, values, errors and streams may go to any thread, whatever is put into them.
+#[test]
+fn what_the_facade_gives_goes_to_any_thread() {
+    fn any_thread<T: Send + Sync + 'static>() {}
+    fn moves<T: Send + 'static>() {}
+    any_thread::<yiem::Agent>();
+    moves::<yiem::AgentBuilder>();
+    any_thread::<yiem::AgentEvent>();
+    any_thread::<yiem::Outcome>();
+    any_thread::<yiem::Subscription>();
+    any_thread::<yiem::History>();
+    any_thread::<yiem::ToolContext>();
+    any_thread::<yiem::mcp::McpClient>();
+    any_thread::<yiem::mcp::McpServer>();
+    any_thread::<yiem::openai::OpenAiModel>();
+    any_thread::<yiem::tools::ToolCatalog>();
+    any_thread::<yiem::Error>();
+    any_thread::<yiem::BuildError>();
+    any_thread::<yiem::ModelError>();
+    any_thread::<yiem::RunError>();
+    any_thread::<yiem::ToolError>();
+    any_thread::<yiem::mcp::McpError>();
+    any_thread::<yiem::openai::BrokenReply>();
+    moves::<yiem::ChatStream>();
+    moves::<yiem::PromptFuture>();
+    moves::<yiem::PromptStream>();
+}

@@ -427,6 +427,7 @@ pub struct TurnView {
 
 /// What `should_stop_after_turn` answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum StopAfterTurn {
     /// Go on as usual.
     #[default]
