@@ -20,6 +20,7 @@ mod tasks;
 #[cfg(test)]
 mod tests;
 mod timer;
+#[cfg(feature = "gateway")]
 mod watches;
 
 pub(crate) use asked::HandOn;
@@ -79,6 +80,7 @@ pub(crate) struct Shared {
     env: Arc<dyn Env>,
     sessions: Sessions,
     listings: Listings,
+    #[cfg(feature = "gateway")]
     watches: watches::Watches,
     in_flight: request::InFlight,
     questions: questions::Questions,
@@ -140,6 +142,7 @@ impl McpClient {
             env,
             sessions: Sessions::default(),
             listings: Listings::default(),
+            #[cfg(feature = "gateway")]
             watches: watches::Watches::default(),
             in_flight: request::InFlight::default(),
             questions: questions::Questions::default(),

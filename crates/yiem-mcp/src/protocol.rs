@@ -77,6 +77,7 @@ pub mod method {
     /// Whether only clients ask this, whatever the revision: one that comes from a server was sent
     /// back.
     #[cfg(feature = "stdio")]
+    #[cfg(feature = "stdio")]
     pub(crate) fn is_of_clients(name: &str) -> bool {
         let of = |family: &str| {
             name.starts_with(family) && name.as_bytes().get(family.len()) == Some(&b'/')

@@ -94,6 +94,7 @@ fn notification(client: &Arc<Shared>, session: u64, name: &str, params: serde_js
         }
         method::PROMPTS_CHANGED => client.tell(McpEvent::PromptsChanged),
         method::RESOURCES_CHANGED => client.tell(McpEvent::ResourcesChanged),
+        #[cfg(feature = "gateway")]
         method::LISTEN_ACKNOWLEDGED => client.watches.acknowledged(&params),
         method::RESOURCE_UPDATED => client.tell(McpEvent::ResourceUpdated(params)),
         method::MESSAGE => client.tell(McpEvent::Log(params)),
