@@ -76,6 +76,18 @@ pub(crate) fn run(rest: &[&str]) -> Outcome {
     )
 }
 
+/// Checks the fuzz targets as all other code is checked, without what it takes to run them: neither
+/// cargo-fuzz, nor a C++ compiler, nor unstable flags.
+pub(crate) fn lint() -> Outcome {
+    let build = process::target_folder()?.join("fuzz");
+    let mut command = process::cargo(&["clippy", "--all-targets", "--manifest-path"]);
+    command.arg(folder(&manifest::root()).join("Cargo.toml"));
+    command.args(["--", "-D", "warnings"]);
+    // Nothing is linked, so that libFuzzer need not be there; without this it would be compiled.
+    command.env("CUSTOM_LIBFUZZER_PATH", build.join("libnone.a"));
+    process::run(command.env("CARGO_TARGET_DIR", &build))
+}
+
 /// The folder of the fuzz targets.
 pub(crate) fn folder(root: &Path) -> PathBuf {
     root.join("fuzz")

@@ -34,7 +34,7 @@ cargo xtask COMMAND
   ci [--no-test]      everything CI checks: fmt, lint, layers, tidy, features, docs,
                       live, conformance, and test unless --no-test
   fmt [--fix]         rustfmt, as a check or mending
-  lint                clippy on all targets, default and all features
+  lint                clippy on all targets, default and all features, fuzz/ included
   layers              edges between our crates and forbidden dependencies (layers.toml)
   tidy                house rules that no compiler knows
   features            each crate alone with none, each and all of its features

@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::failure::{Failure, Outcome};
-use crate::{conformance, layers, manifest, mutations, process, servers, surface, tidy};
+use crate::{conformance, fuzzing, layers, manifest, mutations, process, servers, surface, tidy};
 
 /// `cargo xtask ci [--no-test]`: every step, also after one that fails, then one verdict.
 pub(crate) fn ci(rest: &[&str]) -> Outcome {
@@ -60,7 +60,7 @@ pub(crate) fn lint() -> Outcome {
         let mut command = process::cargo(&["clippy", "--workspace", "--all-targets"]);
         process::run(command.args(features).args(["--", "-D", "warnings"]))?;
     }
-    Ok(())
+    fuzzing::lint()
 }
 
 /// `cargo xtask features`: each crate alone, so that no sibling's features hide a gap.
