@@ -445,20 +445,14 @@ impl Responder for ToolServer {
         params: Map<String, Value>,
         caller: Caller,
     ) -> Result<Value, JsonRpcError> {
-        let version = params
-            .get("_meta")
-            .and_then(|meta| meta.get(meta_key::PROTOCOL_VERSION))
-            .cloned();
-        if let Some(version) = &version {
-            check_modern(version, &params)?;
-        }
+        let modern = is_modern(&params)?;
         let mut result = match name {
             method::INITIALIZE => self.initialize(&params),
-            method::DISCOVER if version.is_some() => return Ok(self.discover()),
+            method::DISCOVER if modern => return Ok(self.discover()),
             method::PING => json!({}),
             method::TOOLS_LIST => {
                 let mut page = self.list(&params)?;
-                if version.is_some() {
+                if modern {
                     page["ttlMs"] = 0.into();
                     page["cacheScope"] = "private".into();
                 }
@@ -472,10 +466,19 @@ impl Responder for ToolServer {
                 ));
             }
         };
-        if version.is_some() {
+        if modern {
             result["resultType"] = "complete".into();
         }
         Ok(result)
+    }
+}
+
+/// Whether a request is of the modern era, which is then held to what its revision demands.
+pub(crate) fn is_modern(params: &Map<String, Value>) -> Result<bool, JsonRpcError> {
+    let meta = params.get("_meta");
+    match meta.and_then(|meta| meta.get(meta_key::PROTOCOL_VERSION)) {
+        Some(version) => check_modern(version, params).map(|()| true),
+        None => Ok(false),
     }
 }
 

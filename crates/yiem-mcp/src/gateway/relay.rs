@@ -13,7 +13,7 @@ use crate::jsonrpc::{
     RequestId,
 };
 use crate::protocol::{ResultKind, ServerFacts, code, meta_key, method, result_kind};
-use crate::responder::{Caller, Responder, answerable, can_answer, check_modern};
+use crate::responder::{Caller, Responder, answerable, can_answer, is_modern};
 use async_trait::async_trait;
 use futures_util::{StreamExt as _, stream};
 use serde_json::{Map, Value, json};
@@ -616,14 +616,7 @@ impl Responder for Relay {
         params: Map<String, Value>,
         caller: Caller,
     ) -> Result<Value, JsonRpcError> {
-        let version = params
-            .get("_meta")
-            .and_then(|meta| meta.get(meta_key::PROTOCOL_VERSION))
-            .cloned();
-        if let Some(version) = &version {
-            check_modern(version, &params)?;
-        }
-        let modern = version.is_some();
+        let modern = is_modern(&params)?;
         match name {
             method::INITIALIZE => self.initialize(&params, &caller).await,
             method::DISCOVER if modern => self.discover(&caller).await,
