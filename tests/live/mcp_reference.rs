@@ -77,7 +77,7 @@ fn folder() -> (tempfile::TempDir, PathBuf) {
 
 /// Collects progress.
 #[derive(Default)]
-struct Heard(std::sync::Mutex<Vec<Value>>);
+struct Heard(std::sync::Mutex<Vec<Value>>, tokio::sync::Notify);
 
 #[yiem_core::async_trait]
 impl yiem_core::ProgressSink for Heard {
@@ -87,10 +87,17 @@ impl yiem_core::ProgressSink for Heard {
 
     fn offer(&self, partial: Value) {
         self.0.lock().expect("nobody panics").push(partial);
+        self.1.notify_one();
     }
 }
 
 impl Heard {
+    /// Waits for the first of it.
+    async fn something(&self) {
+        let first = tokio::time::timeout(PATIENCE, self.1.notified());
+        first.await.expect("there is progress");
+    }
+
     fn new() -> Arc<Self> {
         Arc::default()
     }

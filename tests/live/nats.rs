@@ -9,6 +9,7 @@ mod seeds;
 mod transport;
 
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::time::Duration;
 use yiem_core::SystemEnv;
 use yiem_mcp::{CallOptions, CallOutcome, McpClient, McpError, McpServer, NatsConfig};
@@ -55,11 +56,55 @@ async fn until(what: &str, mut reached: impl FnMut() -> bool) {
     panic!("it never came to this: {what}");
 }
 
+/// Waits until nobody answers any more.
+async fn until_nobody_listens(client: &McpClient) -> McpError {
+    for _ in 0..600 {
+        if let Err(error) = client.call("whoami", json!({}), within(20)).await {
+            return error;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("there is still an answer");
+}
+
+/// Calls of the tool `wait`, and the means to know that all of them are under way.
+struct Waits(Vec<Arc<Heard>>);
+
+impl Waits {
+    fn new(calls: usize) -> Self {
+        Self((0..calls).map(|_| Arc::default()).collect())
+    }
+
+    /// Calls that take that long, and tell now and then that they go on.
+    async fn made(
+        &self,
+        client: &McpClient,
+        ms: u64,
+        seconds: u64,
+    ) -> Vec<Result<CallOutcome, McpError>> {
+        let calls = self.0.iter().map(|heard| {
+            let options = within(seconds).progress(Arc::clone(heard) as _);
+            client.call("wait", json!({"ms": ms, "steps": 40}), options)
+        });
+        futures_util::future::join_all(calls).await
+    }
+
+    async fn under_way(&self) {
+        let heard = || self.0.iter().all(|heard| !heard.all().is_empty());
+        until("all calls are under way", heard).await;
+    }
+}
+
 /// Records progress.
 #[derive(Default)]
 struct Heard(std::sync::Mutex<Vec<Value>>);
 
 impl Heard {
+    /// Waits for the first of it.
+    async fn something(&self) {
+        until("there is progress", || !self.all().is_empty()).await;
+    }
+
     fn all(&self) -> Vec<Value> {
         self.0.lock().expect("no panic while it is held").clone()
     }

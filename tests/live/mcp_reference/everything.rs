@@ -3,7 +3,6 @@
 use super::{Heard, call, client, names, program, text};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use std::time::Duration;
 use yiem_core::{CancelToken, Content};
 use yiem_mcp::{
     CallOptions, Elicit, Elicitation, ElicitationAnswer, McpClient, McpErrorKind, McpServer,
@@ -69,13 +68,16 @@ async fn is_used(client: &McpClient) {
         heard.count()
     );
     let cancel = CancelToken::new();
+    let heard = Heard::new();
     let asked = client.call(
         "trigger-long-running-operation",
-        json!({"duration": 60, "steps": 100}),
-        CallOptions::default().cancel(cancel.clone()),
+        json!({"duration": 60, "steps": 600}),
+        CallOptions::default()
+            .cancel(cancel.clone())
+            .progress(Arc::clone(&heard) as _),
     );
     let (outcome, ()) = tokio::join!(asked, async {
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        heard.something().await;
         cancel.cancel();
     });
     assert_eq!(*outcome.unwrap_err().kind(), McpErrorKind::Cancelled);

@@ -1,7 +1,7 @@
 //! `yiem serve --nats` as a person runs it: the command itself, a real broker, real servers behind it.
 
 use super::broker::{Broker, python};
-use super::{Heard, client, text, until, within};
+use super::{Heard, Waits, client, text, until, until_nobody_listens, within};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::path::Path;
@@ -150,13 +150,16 @@ async fn the_real_server_is_served_by_the_command_and_called_by_it() {
     called.expect("an answer");
     assert!(heard.all().len() >= 3, "{:?}", heard.all());
     let cancel = CancelToken::new();
+    let heard = Arc::new(Heard::default());
     let call = client.call(
         "trigger-long-running-operation",
-        json!({"duration": 40, "steps": 4}),
-        within(60).cancel(cancel.clone()),
+        json!({"duration": 40, "steps": 400}),
+        within(60)
+            .cancel(cancel.clone())
+            .progress(Arc::clone(&heard) as _),
     );
     let stop = async {
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        heard.something().await;
         cancel.cancel();
     };
     let (outcome, ()) = tokio::join!(call, stop);
@@ -199,14 +202,14 @@ async fn three_commands_of_a_group_share_three_hundred_calls_and_one_that_is_kil
     let doomed = members.pop().expect("three");
     let behind = children(doomed.id());
     let own: Vec<String> = behind.iter().map(u32::to_string).collect();
-    let calls = (0..60).map(|_| client.call("wait", json!({"ms": 2_000}), within(20)));
+    let waits = Waits::new(60);
     let kill = async {
-        tokio::time::sleep(Duration::from_millis(700)).await;
+        waits.under_way().await;
         // With -9.
         drop(doomed);
     };
     let began = tokio::time::Instant::now();
-    let (outcomes, ()) = tokio::join!(futures_util::future::join_all(calls), kill);
+    let (outcomes, ()) = tokio::join!(waits.made(&client, 4_000, 20), kill);
     assert!(
         began.elapsed() < Duration::from_secs(40),
         "all end by their deadline"
@@ -256,21 +259,19 @@ async fn sigterm_drains_the_command_and_leaves_nothing() {
     assert!(!behind.is_empty());
     let client = client(&broker.url(&format!("{SUBJECT}?meta=modern")));
     client.connect().await.expect("connected");
-    let calls = (0..10).map(|_| client.call("wait", json!({"ms": 2_000}), within(20)));
+    let waits = Waits::new(10);
     let end = async {
-        tokio::time::sleep(Duration::from_millis(700)).await;
+        waits.under_way().await;
         let sent = Command::new("kill")
             .args(["-TERM", &serving.id().to_string()])
             .status();
         assert!(sent.expect("kill runs").success());
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        client.call("whoami", json!({}), within(5)).await
+        until_nobody_listens(&client).await
     };
-    let (outcomes, late) = tokio::join!(futures_util::future::join_all(calls), end);
+    let (outcomes, error) = tokio::join!(waits.made(&client, 4_000, 20), end);
     for outcome in outcomes {
         outcome.expect("it was under way");
     }
-    let error = late.expect_err("nobody listens any more");
     assert!(matches!(error.kind(), McpErrorKind::NoServer(_)), "{error}");
     let all: Vec<u32> = behind.into_iter().chain([serving.id()]).collect();
     until("all have ended", || all.iter().all(|id| !runs(*id))).await;

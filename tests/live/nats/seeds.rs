@@ -123,8 +123,15 @@ async fn a_given_up_request_is_cancelled_on_its_subject_with_its_own_reply_subje
         outcome.expect_err("cancelled").kind(),
         &McpErrorKind::Cancelled
     );
-    // The bare dialect has no word for it.
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    // The bare dialect has no word for it. It would have come before what is asked next.
+    let next = client.call("echo", json!({}), CallOptions::default());
+    let asked = until("the server was asked again", || {
+        server.last_lines().matches("asked tools/call").count() == 2
+    });
+    tokio::select! {
+        outcome = next => panic!("an answer: {outcome:?}"),
+        () = asked => {}
+    }
     assert!(
         !server.last_lines().contains("cancelled"),
         "{}",

@@ -90,6 +90,17 @@ fn tools() -> Vec<Arc<dyn Tool>> {
     .collect()
 }
 
+/// Says how a call of `wait` ended, also when it was given up.
+struct Waiting {
+    done: bool,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        eprintln!("{}", if self.done { "waited" } else { "gave up" });
+    }
+}
+
 struct TestTool(Arc<ToolDefinition>);
 
 #[async_trait]
@@ -109,6 +120,7 @@ impl Tool for TestTool {
             "whoami" => std::process::id().to_string(),
             "big" => "x".repeat(usize::try_from(number("bytes"))?),
             _ => {
+                let mut waiting = Waiting { done: false };
                 let steps = number("steps").max(1);
                 for step in 1..=steps {
                     context
@@ -117,7 +129,7 @@ impl Tool for TestTool {
                         .await;
                     context.progress(json!({"progress": step, "total": steps, "message": format!("step {step}")})).await;
                 }
-                eprintln!("waited");
+                waiting.done = true;
                 std::process::id().to_string()
             }
         }))
