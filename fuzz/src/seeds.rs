@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use yiem_openai::Asked;
-use yiem_openai::case::Reply;
+use yiem_openai::RecordedReply;
 
 /// An input to begin with.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ pub fn seeds(root: &Path) -> Result<Vec<Seed>, Box<dyn std::error::Error>> {
                 continue;
             }
             let text = std::fs::read_to_string(&path)?;
-            let Ok(reply) = Reply::from_case(&text) else {
+            let Ok(reply) = RecordedReply::from_case(&text) else {
                 continue;
             };
             let name = path.file_stem().unwrap_or_default().to_string_lossy();

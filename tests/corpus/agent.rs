@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use libtest_mimic::{Failed, Trial};
 use serde_json::{Value, json};
-use yiem::openai::case::{Decoded, Reply as Case};
+use yiem::openai::RecordedReply as Case;
+use yiem::openai::case::Decoded;
 use yiem::openai::{Asked, Compat, OpenAiModel};
 use yiem::prelude::*;
 use yiem::{

@@ -16,7 +16,7 @@ use yiem_core::{
     AssistantMessage, Env, JsonObject, ModelError, StopReason, Timestamp, ToolArguments, Usage,
 };
 
-use crate::{Asked, OfferedTools, PROVIDER_DATA, ReadOptions};
+use crate::{Asked, OfferedTools, PROVIDER_DATA, ReadOptions, RecordedReply};
 
 mod building;
 pub use building::encode;
@@ -74,9 +74,7 @@ struct CaseOptions {
     think_open_implied: bool,
 }
 
-pub use crate::reply::RecordedReply as Reply;
-
-impl Reply {
+impl RecordedReply {
     /// Reads a case of the directions `response` and `stream`.
     ///
     /// # Errors
@@ -334,6 +332,6 @@ fn bytes_of(piece: &Value) -> Option<Result<Vec<u8>, CaseError>> {
 /// # Errors
 /// The case cannot be read. A reply that is an error is none: it is reported.
 pub fn decode(json: &str, env: &Arc<dyn Env>) -> Result<String, CaseError> {
-    let decoded = Reply::from_case(json)?.decode(env);
+    let decoded = RecordedReply::from_case(json)?.decode(env);
     serde_json::to_string(&decoded).map_err(CaseError::new)
 }

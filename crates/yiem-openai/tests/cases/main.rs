@@ -12,7 +12,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value;
 use yiem_core::{Env, SystemEnv};
 use yiem_openai::Asked;
-use yiem_openai::case::Reply;
+use yiem_openai::RecordedReply;
 
 /// In so many places a neighbour is cut in two.
 const PLACES: usize = 100;
@@ -71,7 +71,7 @@ fn build(text: &str, case: &Value) -> Result<(), Failed> {
 
 fn read(text: &str, case: &Value) -> Result<(), Failed> {
     let env: Arc<dyn Env> = SystemEnv::shared();
-    let reply = Reply::from_case(text)?;
+    let reply = RecordedReply::from_case(text)?;
     let check = |pieces: Vec<Vec<u8>>, how: &str| {
         let mut reply = reply.clone();
         reply.pieces = pieces;

@@ -6,7 +6,6 @@ use proptest::prelude::*;
 use yiem_core::{
     AssistantMessage, MessageAssembler, ModelError, ModelErrorKind, SystemEnv, ToolArguments,
 };
-use yiem_openai::case::Reply;
 use yiem_openai::{Asked, ChunkDecoder, ReadLimits, ReadOptions};
 
 const MIB: usize = 1 << 20;
@@ -323,7 +322,7 @@ proptest! {
 
     #[test]
     fn any_case_is_read_or_refused(json in "[\\[\\]{}\",:a-z0-9 ]{0,60}") {
-        if let Ok(reply) = Reply::from_case(&json) {
+        if let Ok(reply) = yiem_openai::RecordedReply::from_case(&json) {
             let _ = reply.decode(&(SystemEnv::shared() as Arc<_>));
         }
         let _ = yiem_openai::case::encode(&json);

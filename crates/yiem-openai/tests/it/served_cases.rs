@@ -10,7 +10,8 @@ use yiem_core::{
     BoxFuture, ChatModel, ChatOptions, ChatRequest, Env, History, IdKind, Message,
     MessageAssembler, StopReason, SystemEnv, Timestamp, ToolDefinition,
 };
-use yiem_openai::case::{Decoded, Reply as CaseReply};
+use yiem_openai::RecordedReply;
+use yiem_openai::case::Decoded;
 use yiem_openai::{Asked, Compat, OpenAiModel};
 
 use crate::server::{Answer, Reply, Server};
@@ -29,7 +30,7 @@ async fn every_reply_case_is_read_the_same_over_http() {
             continue;
         }
         let text = std::fs::read_to_string(&path).expect("a case");
-        let Ok(reply) = CaseReply::from_case(&text) else {
+        let Ok(reply) = RecordedReply::from_case(&text) else {
             continue;
         };
         let case: Value = serde_json::from_str(&text).expect("JSON");
@@ -93,7 +94,7 @@ fn plain(mut decoded: Value) -> Value {
     decoded
 }
 
-async fn serve(reply: &CaseReply, case: &Value) -> Value {
+async fn serve(reply: &RecordedReply, case: &Value) -> Value {
     let told = Reply {
         status: reply.status,
         headers: reply.headers.clone(),
