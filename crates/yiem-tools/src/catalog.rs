@@ -354,13 +354,10 @@ impl ToolCatalog {
     /// Lets the sources go, politely, all at once.
     pub async fn close(&self) {
         // One that panics has let go, too.
-        join_all(
-            self.0
-                .slots
-                .iter()
-                .map(|slot| AssertUnwindSafe(slot.source.close()).catch_unwind()),
-        )
-        .await;
+        let closing = self.0.slots.iter().map(|slot| async {
+            slot.source.close().await;
+        });
+        join_all(closing.map(|closing| AssertUnwindSafe(closing).catch_unwind())).await;
     }
 
     pub(crate) fn downgrade(&self) -> std::sync::Weak<Shared> {

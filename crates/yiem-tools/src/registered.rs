@@ -199,7 +199,7 @@ impl RegisteredTool {
     /// The arguments are refused; the error's text is what the model reads.
     #[doc(alias = "validateToolArguments")]
     pub async fn accept(&self, args: JsonObject) -> Result<ValidArgs, ValidationError> {
-        let prepared = guarded("preparation", self.tool.prepare_arguments(args))
+        let prepared = guarded("preparation", || self.tool.prepare_arguments(args))
             .await?
             .map_err(ValidationError::preparation)?;
         self.accept_prepared(prepared).await
@@ -219,7 +219,7 @@ impl RegisteredTool {
     /// # Errors
     /// As for [`RegisteredTool::accept`].
     pub async fn accept_prepared(&self, args: JsonObject) -> Result<ValidArgs, ValidationError> {
-        match guarded("check", self.tool.validate_required_args(&args)).await? {
+        match guarded("check", || self.tool.validate_required_args(&args)).await? {
             ArgsCheck::Default => self.args.check_required(&args)?,
             ArgsCheck::Accept => {}
             ArgsCheck::Reject(text) => {
@@ -280,9 +280,12 @@ impl fmt::Debug for RegisteredTool {
     }
 }
 
-/// Runs a tool's own code so that its panic is a refusal.
-async fn guarded<T>(what: &str, code: impl Future<Output = T>) -> Result<T, ValidationError> {
-    AssertUnwindSafe(code)
+/// Runs a tool's own code so that its panic is a refusal, also one before there is a future.
+async fn guarded<T, F>(what: &str, code: impl FnOnce() -> F) -> Result<T, ValidationError>
+where
+    F: Future<Output = T>,
+{
+    AssertUnwindSafe(async { code().await })
         .catch_unwind()
         .await
         .map_err(|panic| {

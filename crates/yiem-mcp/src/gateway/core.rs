@@ -450,8 +450,8 @@ impl Core {
 
     /// Hands on a notification that is not a cancellation.
     pub(crate) async fn notified(&self, name: &str, params: &Value) {
-        let told = AssertUnwindSafe(self.shop.responder.notified(name, params)).catch_unwind();
-        if told.await.is_err() {
+        let told = async { self.shop.responder.notified(name, params).await };
+        if AssertUnwindSafe(told).catch_unwind().await.is_err() {
             tracing::error!(method = name, "what takes notifications panicked");
         }
     }
@@ -565,7 +565,7 @@ impl Shop {
         params: Map<String, Value>,
         caller: Caller,
     ) -> Result<Value, JsonRpcError> {
-        AssertUnwindSafe(self.responder.respond(name, params, caller))
+        AssertUnwindSafe(async { self.responder.respond(name, params, caller).await })
             .catch_unwind()
             .await
             .unwrap_or_else(|_| {

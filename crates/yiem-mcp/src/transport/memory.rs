@@ -151,7 +151,9 @@ impl Transport for ClosureTransport {
 
     async fn exchange(&self, exchange: Exchange) -> Result<Answer, McpError> {
         use futures_util::FutureExt as _;
-        let call = std::panic::AssertUnwindSafe((self.closure)(exchange.clone())).catch_unwind();
+        // Called inside: the closure may panic before there is a future of it.
+        let call = async { (self.closure)(exchange.clone()).await };
+        let call = std::panic::AssertUnwindSafe(call).catch_unwind();
         let Ok(value) = call.await else {
             return Err(McpError::lost("the closure that is the server panicked"));
         };

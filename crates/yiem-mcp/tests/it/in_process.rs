@@ -126,6 +126,21 @@ async fn a_failing_tool_is_a_result_and_an_unknown_one_a_refusal() {
 }
 
 #[tokio::test]
+async fn a_closure_that_panics_before_there_is_a_future_is_a_failed_call() {
+    let server = McpServer::closure(|method, _| {
+        assert_eq!(method, "tools/list", "no other method");
+        async { json!({"result": {"tools": [{"name": "a", "inputSchema": {"type": "object"}}]}}) }
+    });
+    let client = McpClient::new(server.name("seed"), SystemEnv::shared()).unwrap();
+    for _ in 0..2 {
+        let error = client.call("a", json!({}), CallOptions::default()).await;
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("panicked"), "{error}");
+    }
+    assert_eq!(client.tools().await.unwrap().tools.len(), 1);
+}
+
+#[tokio::test]
 async fn a_closure_is_a_server_in_any_of_its_answers_shapes() {
     let server = McpServer::closure(|method, params| async move {
         match (method.as_str(), params["name"].as_str()) {

@@ -21,8 +21,10 @@ impl Shared {
         if !matches!(self.lock().statuses[i].state, SourceState::Waiting) {
             return;
         }
-        let connecting = AssertUnwindSafe(slot.source.connect(cancel)).catch_unwind();
-        match connecting
+        // Called inside: what is no async function may panic before there is a future of it.
+        let connecting = async { slot.source.connect(cancel).await };
+        match AssertUnwindSafe(connecting)
+            .catch_unwind()
             .await
             .unwrap_or_else(|panic| Err(panicked(&*slot.source, "it was connected", &*panic)))
         {
@@ -158,7 +160,8 @@ impl State {
 
 /// What a source has; one that panics has failed.
 async fn loaded(source: &dyn ToolSource, cancel: &CancelToken) -> Result<LoadedTools, SourceError> {
-    let done = AssertUnwindSafe(source.load(cancel)).catch_unwind().await;
+    let loading = async { source.load(cancel).await };
+    let done = AssertUnwindSafe(loading).catch_unwind().await;
     done.unwrap_or_else(|panic| Err(panicked(source, "its tools were loaded", &*panic)))
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use serde_json::json;
 use tokio::task::JoinSet;
-use yiem_core::{CancelToken, Env, ToolContext, ToolOutput};
+use yiem_core::{CancelToken, Env, LoadedTools, SourceError, ToolContext, ToolOutput, ToolSource};
 use yiem_tools::{
     CatalogError, CatalogNotice, ChangedDefinitions, Discovery, Finder, FunctionTool, SourceState,
     ToolCatalog,
@@ -525,4 +525,73 @@ async fn a_source_that_changes_whenever_it_is_read_is_not_read_in_a_loop() {
         catalog.refresh(&CancelToken::new()).await;
         assert_eq!(loads.load(Ordering::SeqCst), in_the_background + turn);
     }
+}
+
+/// A source that is written out, as mocks are: each method panics before it gives a future.
+struct Abrupt;
+
+type Boxed<'f, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'f>>;
+
+impl ToolSource for Abrupt {
+    fn name(&self) -> &str {
+        "abrupt"
+    }
+    fn generation(&self) -> u64 {
+        0
+    }
+    fn load<'a, 'b, 'f>(&'a self, _: &'b CancelToken) -> Boxed<'f, Result<LoadedTools, SourceError>>
+    where
+        'a: 'f,
+        'b: 'f,
+        Self: 'f,
+    {
+        panic!("no list")
+    }
+    fn connect<'a, 'b, 'f>(&'a self, _: &'b CancelToken) -> Boxed<'f, Result<(), SourceError>>
+    where
+        'a: 'f,
+        'b: 'f,
+        Self: 'f,
+    {
+        panic!("no way")
+    }
+    fn close<'a, 'f>(&'a self) -> Boxed<'f, ()>
+    where
+        'a: 'f,
+        Self: 'f,
+    {
+        panic!("no end")
+    }
+}
+
+#[tokio::test]
+async fn a_source_that_panics_before_there_is_a_future_has_failed_and_takes_none_along() {
+    let other = FakeSource::new("other", &["beta"]);
+    let catalog = ToolCatalog::builder()
+        .source(Abrupt)
+        .shared_source(other.clone())
+        .discovery(Discovery::Eager)
+        .build()
+        .unwrap();
+    catalog.load_all(&CancelToken::new()).await;
+    assert!(catalog.snapshot().get("beta").is_some());
+    let told = format!("{:?}", catalog.take_notices());
+    assert!(
+        told.contains("it panicked while its tools were loaded: no list"),
+        "{told}"
+    );
+    catalog.close().await;
+
+    // Connected in the background, where nobody asks for its tools.
+    let lazy = ToolCatalog::builder().source(Abrupt).build().unwrap();
+    let _tasks = in_background(&lazy);
+    until(&lazy, |c| {
+        matches!(c.sources()[0].state, SourceState::Failed { .. })
+    })
+    .await;
+    let told = format!("{:?}", lazy.take_notices());
+    assert!(
+        told.contains("it panicked while it was connected: no way"),
+        "{told}"
+    );
 }
