@@ -129,8 +129,9 @@ struct Driver {
 
 impl Driver {
     fn new(shared: &Arc<Shared>) -> Option<Self> {
-        let state = shared.lock();
-        let cancel = state.active.as_ref()?.cancel.clone();
+        let mut state = shared.lock();
+        let active = state.active.as_mut()?;
+        let (cancel, asked_in) = (active.cancel.clone(), active.asked_in.take());
         let model = Arc::clone(&state.settings.model);
         let run = state.run.as_ref()?;
         let run_id = run.id().clone();
@@ -150,7 +151,12 @@ impl Driver {
             .wall_time
             .map(|max| (max, shared.env.sleep(max)));
         Some(Self {
-            spans: crate::telemetry::RunSpans::new(&shared.name, &run_id, &session_id),
+            spans: crate::telemetry::RunSpans::new(
+                asked_in.as_ref(),
+                &shared.name,
+                &run_id,
+                &session_id,
+            ),
             shared: Arc::clone(shared),
             cancelled: Box::pin(cancel.cancelled_owned()),
             queues_changed: Box::pin(Arc::clone(&shared.queues_changed).notified_owned()),

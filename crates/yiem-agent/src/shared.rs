@@ -135,6 +135,8 @@ pub(crate) struct Active {
     pub(crate) cancel: CancelToken,
     pub(crate) waiter: Option<oneshot::Sender<Outcome>>,
     pub(crate) output: Option<Arc<OutputSpec>>,
+    /// The span in which the run was asked for, until the run has its own.
+    pub(crate) asked_in: Option<tracing::Span>,
 }
 
 /// A run that is to begin.
@@ -148,6 +150,7 @@ pub(crate) struct Begin {
     pub(crate) delivered: Vec<Arc<Message>>,
     /// It was aborted while it waited: the run ends as soon as it begins.
     pub(crate) aborted: bool,
+    pub(crate) asked_in: tracing::Span,
 }
 
 /// What to do with a message that comes while a run goes on.
@@ -337,6 +340,7 @@ impl Shared {
             output,
             delivered: Vec::new(),
             aborted,
+            asked_in: tracing::Span::current(),
         };
         if state.run.is_some() {
             if aborted {
@@ -443,6 +447,7 @@ impl Shared {
             waiter: Some(waiter),
             output: None,
             aborted,
+            asked_in: tracing::Span::current(),
         };
         self.start(&mut state, begin);
         Ok(id)
@@ -458,6 +463,7 @@ impl Shared {
             output,
             mut delivered,
             aborted,
+            asked_in,
         } = begin;
         let steering = mode_of(&self.config, QueueKind::Steering);
         // What was left over came before.
@@ -518,6 +524,7 @@ impl Shared {
             cancel,
             waiter,
             output,
+            asked_in: Some(asked_in),
         });
         state.run = Some(run);
     }

@@ -22,8 +22,16 @@ pub(crate) struct RunSpans {
 pub(crate) struct CallSpan(Span);
 
 impl RunSpans {
-    pub(crate) fn new(agent: &str, run_id: &RunId, session_id: &SessionId) -> Self {
+    /// The run's span is a child of the one in which it was asked for: that of a request that is
+    /// served, or, for an agent that is a tool, that of the call.
+    pub(crate) fn new(
+        asked_in: Option<&Span>,
+        agent: &str,
+        run_id: &RunId,
+        session_id: &SessionId,
+    ) -> Self {
         let run = info_span!(
+            parent: asked_in.and_then(Span::id),
             "invoke_agent",
             otel.kind = "internal",
             gen_ai.operation.name = "invoke_agent",

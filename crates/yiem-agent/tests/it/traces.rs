@@ -9,13 +9,17 @@ use expect_test::expect;
 use serde_json::json;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Metadata, Subscriber};
+use tracing::{Event, Instrument, Metadata, Subscriber};
+use tracing_core::span::Current;
 use yiem_agent::{Agent, AgentConfig, QueueMode, TerminatePolicy, ToolExecution};
 use yiem_test::{PausedEnv, Reply, ScriptedModel, tool};
 
-/// Keeps every span of the agent, with its parent and its attributes.
+/// Keeps every span of the agent and of these tests, with its parent and its attributes; then
+/// what each is, and the spans that are entered. The runtimes here have one thread.
 #[derive(Clone, Default)]
-struct Spans(Arc<Mutex<Lines>>);
+struct Spans(Arc<Mutex<Lines>>, Arc<Mutex<Kinds>>, Arc<Mutex<Vec<u64>>>);
+
+type Kinds = BTreeMap<u64, &'static Metadata<'static>>;
 
 /// By number: the parent's number, the line.
 type Lines = BTreeMap<u64, (Option<u64>, String)>;
@@ -30,14 +34,26 @@ impl Visit for Attribute<'_> {
 
 impl Subscriber for Spans {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.is_span() && metadata.target().starts_with("yiem_agent")
+        let target = metadata.target();
+        metadata.is_span() && (target.starts_with("yiem_agent") || target == module_path!())
+    }
+    fn current_span(&self) -> Current {
+        match self.2.lock().unwrap().last() {
+            Some(id) => Current::new(Id::from_u64(*id), self.1.lock().unwrap()[id]),
+            None => Current::none(),
+        }
     }
     fn new_span(&self, span: &Attributes<'_>) -> Id {
         let mut line = span.metadata().name().to_owned();
         span.record(&mut Attribute(&mut line));
         let mut spans = self.0.lock().unwrap();
         let id = spans.len() as u64 + 1;
-        spans.insert(id, (span.parent().map(Id::into_u64), line));
+        let parent = match span.is_contextual() {
+            true => self.2.lock().unwrap().last().copied(),
+            false => span.parent().map(Id::into_u64),
+        };
+        self.1.lock().unwrap().insert(id, span.metadata());
+        spans.insert(id, (parent, line));
         Id::from_u64(id)
     }
     fn record(&self, span: &Id, values: &Record<'_>) {
@@ -47,8 +63,14 @@ impl Subscriber for Spans {
     }
     fn record_follows_from(&self, _: &Id, _: &Id) {}
     fn event(&self, _: &Event<'_>) {}
-    fn enter(&self, _: &Id) {}
-    fn exit(&self, _: &Id) {}
+    fn enter(&self, span: &Id) {
+        self.2.lock().unwrap().push(span.into_u64());
+    }
+    fn exit(&self, span: &Id) {
+        let mut entered = self.2.lock().unwrap();
+        let at = entered.iter().rposition(|id| *id == span.into_u64());
+        entered.remove(at.expect("it was entered"));
+    }
 }
 
 #[test]
@@ -130,6 +152,64 @@ fn calls_that_calls_make_have_spans() {
         );
         assert!(call.ends_with("error.type=\"tool_error\""), "{call}");
     }
+}
+
+#[test]
+fn a_run_is_shown_below_what_asked_for_it() {
+    let spans = Spans::default();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    tracing::subscriber::with_default(spans.clone(), || {
+        runtime.block_on(async {
+            let below = Agent::builder(ScriptedModel::new([Reply::say("found")]))
+                .env(PausedEnv::shared())
+                .name("below")
+                .build()
+                .unwrap();
+            let ask = Reply::call("ask", json!({"prompt": "look"}));
+            let model = ScriptedModel::new([ask, Reply::say("done"), Reply::say("again")]);
+            let agent = Agent::builder(model)
+                .env(PausedEnv::shared())
+                .name("above")
+                .tool(below.as_tool("ask", "Asks."))
+                .build()
+                .unwrap();
+            let serve = async { agent.prompt("hi").await.unwrap() };
+            serve.instrument(tracing::info_span!("serve")).await;
+            agent.prompt("once more").await.unwrap();
+        });
+    });
+    let spans = spans.0.lock().unwrap();
+    let name = |line: &str| {
+        let agent = line.split("gen_ai.agent.name=").nth(1);
+        let agent = agent.and_then(|rest| rest.split('"').nth(1));
+        agent.map_or_else(|| line.split(' ').next().unwrap().to_owned(), str::to_owned)
+    };
+    let tree: Vec<String> = spans
+        .values()
+        .map(|(parent, line)| match parent {
+            Some(parent) => format!("{} < {}", name(line), name(&spans[parent].1)),
+            None => name(line),
+        })
+        .collect();
+    assert_eq!(
+        tree,
+        [
+            "serve",
+            "above < serve",
+            "chat < above",
+            "execute_tool < above",
+            "below < execute_tool",
+            "chat < below",
+            "chat < above",
+            // What asked for the run before is over.
+            "above",
+            "chat < above",
+        ]
+    );
 }
 
 #[test]
