@@ -2,9 +2,10 @@
 //!
 //! Knows: requests as JSON, what is left out of them, how two differ. Does not know: any wire.
 //!
-//! A cassette is a JSON file: a list of `{"request": …, "reply": …}`. What is redacted (API keys
-//! never reach a request; texts that are given to `redact` are replaced) is neither kept nor
-//! compared, nor are times.
+//! A cassette is a JSON file: a list of `{"request": …, "reply": …}`. What is redacted is neither
+//! kept nor compared, nor are times, the session, and whether the reply came in pieces.
+
+mod redaction;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -14,12 +15,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use yiem_core::{
-    AssistantMessage, ChatEvent, ChatModel, ChatModelExt, ChatRequest, ChatStream, ModelError,
-    ModelErrorKind, ModelInfo,
+    AssistantMessage, ChatEvent, ChatModel, ChatModelExt, ChatOptions, ChatRequest, ChatStream,
+    Error, ModelError, ModelErrorKind, ModelInfo, ResponseFormat, ToolChoice,
 };
 
-/// What stands in the place of what was redacted.
-const REDACTED: &str = "[redacted]";
+use redaction::Redaction;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Exchange {
@@ -29,14 +29,17 @@ struct Exchange {
 
 /// A model that asks another one, and keeps what it answered in a cassette file (S-5).
 ///
-/// The file is written anew after each reply. Failures are handed on and not kept.
+/// The file is written anew after each reply. Failures are handed on and not kept. What looks like
+/// a key (`sk-…`, `Bearer …`, tokens of GitHub, AWS, Google, Slack, JWTs) is left out wherever it
+/// stands; what else is secret is named by [`redact`](Self::redact) and
+/// [`redact_matching`](Self::redact_matching).
 #[derive(Clone)]
 pub struct RecordingModel(Arc<Recording>);
 
 struct Recording {
     model: Arc<dyn ChatModel>,
     path: PathBuf,
-    redacted: Vec<String>,
+    redaction: Redaction,
     exchanges: Mutex<Vec<Exchange>>,
 }
 
@@ -46,7 +49,7 @@ impl RecordingModel {
         Self(Arc::new(Recording {
             model: Arc::new(model),
             path: path.into(),
-            redacted: Vec::new(),
+            redaction: Redaction::default(),
             exchanges: Mutex::default(),
         }))
     }
@@ -54,15 +57,26 @@ impl RecordingModel {
     /// The same, with these texts left out of what is kept: names, keys, addresses.
     #[must_use]
     pub fn redact<T: Into<String>>(self, texts: impl IntoIterator<Item = T>) -> Self {
-        let Recording { model, path, .. } = &*self.0;
+        self.redacting(self.0.redaction.clone().texts(texts))
+    }
+
+    /// The same, with what fits these regular expressions left out of what is kept.
+    ///
+    /// # Errors
+    /// One of them is no regular expression; the error says where.
+    pub fn redact_matching<'p>(
+        self,
+        patterns: impl IntoIterator<Item = &'p str>,
+    ) -> Result<Self, Error> {
+        let redaction = self.0.redaction.clone().patterns(patterns)?;
+        Ok(self.redacting(redaction))
+    }
+
+    fn redacting(&self, redaction: Redaction) -> Self {
         Self(Arc::new(Recording {
-            model: Arc::clone(model),
-            path: path.clone(),
-            redacted: texts
-                .into_iter()
-                .map(Into::into)
-                .filter(|t: &String| !t.is_empty())
-                .collect(),
+            model: Arc::clone(&self.0.model),
+            path: self.0.path.clone(),
+            redaction,
             exchanges: Mutex::default(),
         }))
     }
@@ -72,7 +86,7 @@ impl Recording {
     fn keep(&self, request: Value, reply: &AssistantMessage) -> Result<(), ModelError> {
         let mut exchanges = lock(&self.exchanges);
         let mut kept = serde_json::to_value(reply).map_err(ModelError::other)?;
-        redact(&mut kept, &self.redacted);
+        self.redaction.apply(&mut kept);
         let reply = serde_json::from_value(kept).map_err(ModelError::other)?;
         exchanges.push(Exchange { request, reply });
         let text = serde_json::to_string_pretty(&*exchanges).map_err(ModelError::other)?;
@@ -88,7 +102,7 @@ impl ChatModel for RecordingModel {
     fn stream(&self, request: ChatRequest) -> ChatStream {
         let recording = Arc::clone(&self.0);
         ChatStream::once(async move {
-            let asked = told(&request, &recording.redacted);
+            let asked = told(&request, &recording.redaction);
             let reply = recording.model.complete(request).await?;
             recording.keep(asked, &reply)?;
             Ok(ChatEvent::Message(Box::new(reply)))
@@ -111,7 +125,7 @@ pub struct ReplayModel(Arc<Replaying>);
 
 struct Replaying {
     info: ModelInfo,
-    redacted: Vec<String>,
+    redaction: Redaction,
     left: Mutex<(usize, VecDeque<Exchange>)>,
 }
 
@@ -129,7 +143,7 @@ impl ReplayModel {
             .unwrap_or_default();
         Ok(Self(Arc::new(Replaying {
             info: ModelInfo::new(id),
-            redacted: Vec::new(),
+            redaction: Redaction::default(),
             left: Mutex::new((0, exchanges)),
         })))
     }
@@ -137,15 +151,26 @@ impl ReplayModel {
     /// The same, with these texts left out of what is compared, as they were when it was recorded.
     #[must_use]
     pub fn redact<T: Into<String>>(self, texts: impl IntoIterator<Item = T>) -> Self {
-        let left = lock(&self.0.left).clone();
+        self.redacting(self.0.redaction.clone().texts(texts))
+    }
+
+    /// The same, with what fits these regular expressions left out of what is compared.
+    ///
+    /// # Errors
+    /// One of them is no regular expression; the error says where.
+    pub fn redact_matching<'p>(
+        self,
+        patterns: impl IntoIterator<Item = &'p str>,
+    ) -> Result<Self, Error> {
+        let redaction = self.0.redaction.clone().patterns(patterns)?;
+        Ok(self.redacting(redaction))
+    }
+
+    fn redacting(&self, redaction: Redaction) -> Self {
         Self(Arc::new(Replaying {
             info: self.0.info.clone(),
-            redacted: texts
-                .into_iter()
-                .map(Into::into)
-                .filter(|t: &String| !t.is_empty())
-                .collect(),
-            left: Mutex::new(left),
+            redaction,
+            left: Mutex::new(lock(&self.0.left).clone()),
         }))
     }
 
@@ -162,7 +187,7 @@ impl ChatModel for ReplayModel {
     }
 
     fn stream(&self, request: ChatRequest) -> ChatStream {
-        let asked = told(&request, &self.0.redacted);
+        let mut asked = told(&request, &self.0.redaction);
         let mut left = lock(&self.0.left);
         left.0 += 1;
         let number = left.0;
@@ -173,6 +198,10 @@ impl ChatModel for ReplayModel {
             ));
         };
         drop(left);
+        if let (None, Some(asked)) = (exchange.request.get("options"), asked.as_object_mut()) {
+            // Recorded when options were not kept.
+            asked.shift_remove("options");
+        }
         let mut differences = Vec::new();
         difference("request", &exchange.request, &asked, &mut differences);
         if differences.is_empty() {
@@ -201,7 +230,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// What is kept of a request: what the model is asked, without times and session.
-fn told(request: &ChatRequest, redacted: &[String]) -> Value {
+fn told(request: &ChatRequest, redaction: &Redaction) -> Value {
     let tools: Vec<Value> = request
         .tools
         .iter()
@@ -211,29 +240,59 @@ fn told(request: &ChatRequest, redacted: &[String]) -> Value {
         "system": request.system.as_deref(),
         "messages": request.messages,
         "tools": tools,
+        "options": options(&request.options),
     });
     if let Some(messages) = told["messages"].as_array_mut() {
         for message in messages.iter_mut().filter_map(Value::as_object_mut) {
             message.shift_remove("timestamp");
         }
     }
-    redact(&mut told, redacted);
+    redaction.apply(&mut told);
     told
 }
 
-fn redact(value: &mut Value, texts: &[String]) {
-    match value {
-        Value::String(text) => {
-            for secret in texts {
-                if text.contains(secret.as_str()) {
-                    *text = text.replace(secret.as_str(), REDACTED);
-                }
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(|v| redact(v, texts)),
-        Value::Object(object) => object.values_mut().for_each(|v| redact(v, texts)),
-        _ => {}
+/// The options that are set, but for those that change nothing of what is asked.
+fn options(options: &ChatOptions) -> Value {
+    let ChatOptions {
+        session_id: _,
+        stream: _,
+        max_tokens,
+        temperature,
+        stop,
+        tool_choice,
+        parallel_tool_calls,
+        reasoning_effort,
+        response_format,
+        extra,
+    } = options;
+    let choice = tool_choice.as_ref().map(|choice| match choice {
+        ToolChoice::Auto => json!("auto"),
+        ToolChoice::None => json!("none"),
+        ToolChoice::Required => json!("required"),
+        ToolChoice::Tool(name) => json!({ "tool": name }),
+    });
+    let format = response_format.as_ref().map(|format| match format {
+        ResponseFormat::JsonObject => json!("jsonObject"),
+        ResponseFormat::JsonSchema {
+            name,
+            schema,
+            strict,
+        } => json!({"name": name, "schema": schema, "strict": strict}),
+    });
+    let mut told = json!({
+        "maxTokens": max_tokens,
+        "temperature": temperature,
+        "stop": (!stop.is_empty()).then_some(stop),
+        "toolChoice": choice,
+        "parallelToolCalls": parallel_tool_calls,
+        "reasoningEffort": reasoning_effort,
+        "responseFormat": format,
+        "extra": (!extra.is_empty()).then_some(extra),
+    });
+    if let Some(told) = told.as_object_mut() {
+        told.retain(|_, value| !value.is_null());
     }
+    told
 }
 
 /// Where two values differ, a line each: path, what was recorded, what came.
