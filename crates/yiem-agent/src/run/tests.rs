@@ -1,7 +1,9 @@
 //! The pure run, driven by hand: no runtime, no clock, no task.
 
 use serde_json::json;
-use yiem_core::{AssistantContent, AssistantMessage, ToolCall};
+use yiem_core::{
+    AssistantContent, AssistantMessage, ChatEvent, ModelInfo, Timestamp, ToolCall, ToolOutput,
+};
 
 use super::*;
 
