@@ -33,6 +33,9 @@ pub struct Outcome {
     pub tool_usage: Usage,
     /// Money of `usage`, when the model has prices.
     pub cost: Option<Cost>,
+    /// Money of `tool_usage`, as far as tools told it; agents that are tools do, when their models
+    /// have prices.
+    pub tool_cost: Option<Cost>,
     /// How many turns it took.
     pub turns: u32,
     /// How many calls were run.

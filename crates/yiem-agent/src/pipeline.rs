@@ -18,9 +18,9 @@ use futures_util::FutureExt;
 use futures_util::future::{Either, select};
 use tokio::sync::mpsc;
 use yiem_core::{
-    CancelReason, CancelToken, Content, Deps, Env, Error, History, IdKind, JsonObject, Message,
-    RunId, SessionId, ToolArguments, ToolCall, ToolCallId, ToolContext, ToolError, ToolErrorKind,
-    ToolOutput, ValidArgs,
+    CancelReason, CancelToken, Content, Cost, Deps, Env, Error, History, IdKind, JsonObject,
+    Message, RunId, SessionId, ToolArguments, ToolCall, ToolCallId, ToolContext, ToolError,
+    ToolErrorKind, ToolOutput, ValidArgs,
 };
 use yiem_tools::{CallPermit, RegisteredTool, ValidationError};
 
@@ -69,6 +69,8 @@ pub(crate) enum CallMessage {
     },
     /// An event of its own: a question, a nested call.
     Told { call: usize, kind: Box<EventKind> },
+    /// A call that it made cost money.
+    Cost { call: usize, cost: Cost },
     /// It has run, and the hooks have seen its result.
     Settled {
         call: usize,
@@ -355,7 +357,7 @@ async fn run_tool(
     if let Err(error) = tool.check_output(&output) {
         let told = ToolOutput::text(error.message()).failed();
         let seen = std::mem::replace(&mut *output, told);
-        (output.details, output.usage) = (seen.details, seen.usage);
+        (output.details, output.usage, output.cost) = (seen.details, seen.usage, seen.cost);
     }
     let bytes = definition
         .limits

@@ -121,6 +121,7 @@ pub struct Run {
     usage: Usage,
     tool_usage: Usage,
     cost: Option<Cost>,
+    tool_cost: Option<Cost>,
     calls: u32,
     /// Calls that were accepted, run or not yet.
     accepted: u32,
@@ -172,6 +173,7 @@ impl Run {
             usage: Usage::UNKNOWN,
             tool_usage: Usage::UNKNOWN,
             cost: None,
+            tool_cost: None,
             calls: 0,
             accepted: 0,
             repeats: Repeats::default(),
@@ -232,6 +234,12 @@ impl Run {
     #[must_use]
     pub fn cost(&self) -> Option<Cost> {
         self.cost
+    }
+
+    /// Money that tools spent on models of their own so far, as far as they told it.
+    #[must_use]
+    pub fn tool_cost(&self) -> Option<Cost> {
+        self.tool_cost
     }
 
     /// The reply under way.
@@ -341,6 +349,7 @@ impl Run {
             }
             (Input::Told { call, kind }, At::Batch) => self.told(call, *kind),
             (Input::Updated { call, partial }, At::Batch) => self.updated(call, partial),
+            (Input::Cost { cost, .. }, At::Batch) => add_cost(&mut self.tool_cost, &cost),
             (Input::Settled { call, output }, At::Batch) => self.settled(call, *output, facts),
             (Input::Judged(answer), At::Judging) => self.judged(answer, facts),
             (
@@ -431,6 +440,7 @@ impl Run {
             usage: self.usage,
             tool_usage: self.tool_usage,
             cost: self.cost,
+            tool_cost: self.tool_cost,
             turns: self.turn,
             tool_calls: self.calls,
             transcript: self.history.clone(),
@@ -492,6 +502,11 @@ impl Run {
         }
         self.history.push(message);
     }
+}
+
+/// Adds money up; what nobody told stays unknown.
+pub(crate) fn add_cost(sum: &mut Option<Cost>, cost: &Cost) {
+    sum.get_or_insert_with(Cost::default).add(cost);
 }
 
 /// How many messages are taken at once from a queue, by the settings.

@@ -26,7 +26,7 @@ use crate::offered::Offered;
 use crate::outcome::{EndReason, Failure, Outcome};
 use crate::queue::{QueueKind, Queues};
 use crate::run::turns::tokens;
-use crate::run::{Input, Run, RunFacts, RunRules, mode_of};
+use crate::run::{Input, Run, RunFacts, RunRules, add_cost, mode_of};
 use crate::sink::{Listener, Subscribers};
 use crate::structured::OutputSpec;
 
@@ -548,8 +548,8 @@ impl Shared {
         }
         state.usage.add(&run.usage());
         state.tool_usage.add(&run.tool_usage());
-        if let Some(cost) = run.cost() {
-            state.cost.get_or_insert_with(Cost::default).add(&cost);
+        for cost in run.cost().iter().chain(&run.tool_cost()) {
+            add_cost(&mut state.cost, cost);
         }
         let outcome = run.outcome().unwrap_or_else(|| broken(&run));
         state.error_message = outcome.end.problem();
@@ -645,6 +645,7 @@ fn broken(run: &Run) -> Outcome {
         usage: run.usage(),
         tool_usage: run.tool_usage(),
         cost: run.cost(),
+        tool_cost: run.tool_cost(),
         turns: run.turn(),
         tool_calls: 0,
         transcript: run.history().clone(),

@@ -151,6 +151,7 @@ impl Driver {
         self.handle(match message {
             CallMessage::Update { call, partial } => Input::Updated { call, partial },
             CallMessage::Told { call, kind } => Input::Told { call, kind },
+            CallMessage::Cost { call, cost } => Input::Cost { call, cost },
             CallMessage::Settled { call, output } => Input::Settled { call, output },
         });
     }

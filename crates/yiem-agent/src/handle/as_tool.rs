@@ -14,6 +14,7 @@ use super::{Agent, Listener};
 use crate::caller::Caller;
 use crate::event::AgentEvent;
 use crate::outcome::Outcome;
+use crate::run::add_cost;
 use crate::sink::EventSink;
 
 /// How deep agents may ask agents.
@@ -161,6 +162,10 @@ fn output_of(outcome: &Outcome) -> ToolOutput {
         ToolOutput::text(format!("The agent did not finish: {problem}.{so_far}")).failed()
     };
     output.usage = (!usage.is_unknown()).then_some(usage);
+    output.cost = outcome.cost;
+    if let Some(below) = &outcome.tool_cost {
+        add_cost(&mut output.cost, below);
+    }
     output.with_details(details)
 }
 

@@ -130,7 +130,7 @@ impl ToolCaller for NestedCaller {
         let context = turn.context(self.index, &prepared, told, self.depth + 1);
         let span = CallSpan::nested(&turn.span, &prepared);
         let work = Box::pin(execute(turn, self.index, &prepared, context, None));
-        let output = match span.shown() {
+        let mut output = match span.shown() {
             Some(within) => work.instrument(within).await,
             None => work.await,
         };
@@ -148,6 +148,10 @@ impl ToolCaller for NestedCaller {
             timestamp: turn.env.now(),
             ..ToolResultMessage::default()
         }));
+        if let Some(cost) = output.cost {
+            let call = self.index;
+            let _ = turn.tell.send(CallMessage::Cost { call, cost }).await;
+        }
         let _ = tell(EventKind::ToolExecutionEnd {
             tool_call_id: call.id.clone(),
             tool_name,
@@ -155,6 +159,8 @@ impl ToolCaller for NestedCaller {
             is_error: output.is_error,
         })
         .await;
+        // What it cost is counted: a tool that hands the output on would count it again.
+        (output.usage, output.cost) = (None, None);
         Ok(*output)
     }
 }

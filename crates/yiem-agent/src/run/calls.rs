@@ -7,7 +7,7 @@ use yiem_core::{
     Content, JsonObject, Message, StopReason, ToolErrorKind, ToolOutput, ToolResultMessage,
 };
 
-use super::{Answer, At, Run, RunFacts, Step};
+use super::{Answer, At, Run, RunFacts, Step, add_cost};
 use crate::batch::{Batch, Next};
 use crate::config::{SteeringPoint, TerminatePolicy};
 use crate::event::{ApprovalResolution, EventKind, ExecutionResult, MessageRole, RejectReason};
@@ -322,6 +322,9 @@ impl Run {
         let slot = self.batch.as_ref()?.slot(index)?;
         if let Some(usage) = &output.usage {
             self.tool_usage.add(usage);
+        }
+        if let Some(cost) = &output.cost {
+            add_cost(&mut self.tool_cost, cost);
         }
         Some(Arc::new(Message::ToolResult(ToolResultMessage {
             tool_call_id: slot.call.id.clone(),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use yiem_core::{
-    ChatEvent, History, JsonObject, Message, ModelError, ModelInfo, Timestamp, ToolCallId,
+    ChatEvent, Cost, History, JsonObject, Message, ModelError, ModelInfo, Timestamp, ToolCallId,
     ToolOutput, Usage,
 };
 
@@ -127,6 +127,13 @@ pub enum Input {
         call: usize,
         /// What it said.
         partial: serde_json::Value,
+    },
+    /// A call that a call made told what it cost.
+    Cost {
+        /// The call of the batch.
+        call: usize,
+        /// How much money.
+        cost: Cost,
     },
     /// A call has run; the hooks have seen its result.
     Settled {

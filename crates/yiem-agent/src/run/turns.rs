@@ -242,7 +242,8 @@ impl Run {
     pub(super) fn spent_limit(&self) -> Option<Limit> {
         let limits = &self.rules.config.limits;
         let used = tokens(&self.usage, &self.tool_usage);
-        let spent = self.cost.map_or(0.0, |c| c.total());
+        let money = |cost: &Option<Cost>| cost.map_or(0.0, |cost| cost.total());
+        let spent = money(&self.cost) + money(&self.tool_cost);
         if let Some(max) = limits.tokens.filter(|max| used >= *max) {
             return Some(Limit::Tokens { max, used });
         }

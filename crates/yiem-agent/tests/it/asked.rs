@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
-use yiem_agent::{Agent, ApprovalAnswer, EndKind};
+use yiem_agent::{Agent, AgentBuilder, ApprovalAnswer, EndKind, Limits};
+use yiem_core::{Cost, ModelCost, ModelInfo};
 use yiem_test::{PausedEnv, Reply, ScriptedModel, tool};
 
 use crate::within;
@@ -76,52 +77,52 @@ async fn what_a_sub_agent_cost_is_told_on_an_abort_though_its_tool_hangs() {
     }
 }
 
+/// An agent whose model costs a unit of money for a million tokens of its answers.
+fn priced(replies: impl IntoIterator<Item = Reply>) -> AgentBuilder {
+    let info = ModelInfo {
+        cost: ModelCost {
+            output: 1.0,
+            ..ModelCost::default()
+        },
+        ..ModelInfo::new("priced")
+    };
+    Agent::builder(ScriptedModel::with_info(info, replies)).env(PausedEnv::shared())
+}
+
 #[tokio::test(start_paused = true)]
-async fn a_question_of_an_agent_below_is_answered_on_it_or_on_any_above_and_once() {
-    for (answers, env) in [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)] {
-        let shared = PausedEnv::shared();
-        let env = || {
-            if env == 0 {
-                Arc::clone(&shared)
-            } else {
-                PausedEnv::shared()
-            }
-        };
-        let model = ScriptedModel::new([
-            Reply::call("sub", json!({"prompt": "do"})),
-            Reply::call("sub", json!({"prompt": "do"})),
-            Reply::call("echo", json!({"value": "x"})),
-            Reply::say("below"),
-            Reply::say("between"),
-            Reply::say("above"),
-        ]);
-        let below = Agent::builder(model.clone())
-            .env(env())
-            .tool(tool::echo().define(|d| d.needs_approval = true))
+async fn money_of_agents_below_is_told_and_counts_for_the_limit() {
+    const MILLION: u64 = 1_000_000;
+    // The one asks the lowest itself, the other has a tool of its own do it.
+    for ask in ["lowest", "ask"] {
+        for limit in [None, Some(7.5)] {
+            let lowest = priced([Reply::say("deep").usage(0, 4 * MILLION)]).build();
+            let below = priced([
+                Reply::call(ask, json!({"prompt": "look"})).usage(0, 2 * MILLION),
+                Reply::say("found").usage(0, MILLION),
+            ])
+            .tool(lowest.unwrap().as_tool("lowest", "Looks deepest."))
+            .tool(tool::calling("ask", "lowest", json!({"prompt": "look"})))
             .build()
             .unwrap();
-        let mut agents = vec![below];
-        for _ in 0..2 {
-            let sub = agents.last().unwrap().as_tool("sub", "Does it.");
-            let above = Agent::builder(model.clone()).env(env()).tool(sub).build();
-            agents.push(above.unwrap());
+            let above = priced([
+                Reply::call("below", json!({"prompt": "look"})).usage(0, MILLION),
+                Reply::say("done").usage(0, MILLION),
+            ])
+            .tool(below.as_tool("below", "Looks."));
+            let mut limits = Limits::default();
+            limits.cost = limit;
+            let agent = above.limits(limits).build().unwrap();
+            let outcome = within(agent.prompt("hi")).await.unwrap();
+            let total = |cost: Option<Cost>| cost.map(|cost| cost.total());
+            assert_eq!(total(outcome.tool_cost), Some(7.0), "{ask}");
+            assert_eq!(outcome.tool_usage.output, Some(7 * MILLION), "{ask}");
+            let (own, end) = match limit {
+                None => (2.0, EndKind::Completed),
+                Some(_) => (1.0, EndKind::Limit),
+            };
+            assert_eq!((total(outcome.cost), outcome.end.kind()), (Some(own), end));
+            assert_eq!(total(agent.state().cost), Some(own + 7.0));
         }
-        let person = async {
-            tokio::time::sleep(Duration::from_secs(1)).await;
-            let open: Vec<_> = agents.iter().map(|a| a.pending_approvals()).collect();
-            assert!(
-                open.iter()
-                    .all(|o| o.len() == 1 && o[0].tool_name.as_ref() == "echo")
-            );
-            let id = &open[0][0].id;
-            let given: Vec<bool> = (0..3)
-                .map(|n| agents[(answers + n) % 3].answer(id, ApprovalAnswer::Allow))
-                .collect();
-            assert_eq!(given, [true, false, false]);
-            assert!(agents.iter().all(|a| a.pending_approvals().is_empty()));
-        };
-        let (outcome, ()) = tokio::join!(within(agents[2].prompt("hi")), person);
-        assert_eq!(outcome.unwrap().text(), "above");
     }
 }
 

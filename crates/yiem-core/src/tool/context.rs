@@ -164,7 +164,9 @@ impl ProgressSink for NoProgress {
 pub trait ToolCaller: Send + Sync {
     /// Calls a tool by name.
     ///
-    /// Cancelled with the call that it is made from; dropping it ends the nested call.
+    /// Cancelled with the call that it is made from; dropping it ends the nested call. What models
+    /// that the tool asks cost is counted by the run: the output tells none of it, so that one who
+    /// hands it on does not have it counted twice.
     ///
     /// # Errors
     /// The call was rejected: no such tool, invalid arguments, refused by a hook, too deep.

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::ToolError;
 use crate::content::Content;
-use crate::usage::Usage;
+use crate::usage::{Cost, Usage};
 
 /// What a tool answers (T `agentToolResult`).
 #[doc(alias = "agentToolResult")]
@@ -23,6 +23,8 @@ pub struct ToolOutput {
     pub structured: Option<Value>,
     /// Tokens of models that the tool itself asked.
     pub usage: Option<Usage>,
+    /// Money that those cost, if it is known.
+    pub cost: Option<Cost>,
     /// Whether the run should end after this batch.
     pub terminate: bool,
     /// Whether the call failed, in a way that has more to tell than a [`ToolError`].
