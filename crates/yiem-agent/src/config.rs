@@ -64,8 +64,8 @@ pub struct Limits {
     /// Tokens per run, as the servers report them, sub-models' included; checked before each
     /// model call. Default none.
     pub tokens: Option<u64>,
-    /// Money per run, computed from the model's prices; checked before each model call.
-    /// Default none.
+    /// Money per run, computed from the model's prices, with what tools tell of theirs; checked
+    /// before each model call. Default none.
     pub cost: Option<f64>,
     /// Tokens over all runs of the agent. Default none.
     pub session_tokens: Option<u64>,

@@ -349,7 +349,12 @@ impl Run {
             }
             (Input::Told { call, kind }, At::Batch) => self.told(call, *kind),
             (Input::Updated { call, partial }, At::Batch) => self.updated(call, partial),
-            (Input::Cost { cost, .. }, At::Batch) => add_cost(&mut self.tool_cost, &cost),
+            // As its tokens: what comes after the call that made it has settled is not told.
+            (Input::Cost { call, cost }, At::Batch)
+                if self.batch.as_ref().is_some_and(|b| b.is_running(call)) =>
+            {
+                add_cost(&mut self.tool_cost, &cost);
+            }
             (Input::Settled { call, output }, At::Batch) => self.settled(call, *output, facts),
             (Input::Judged(answer), At::Judging) => self.judged(answer, facts),
             (

@@ -73,30 +73,34 @@ impl Subscriber for Spans {
     }
 }
 
-#[test]
-fn a_run_its_model_calls_and_its_tool_calls_have_spans() {
+/// Does the work on a runtime of one thread whose time is paused; gives the spans that it made.
+fn watched<T>(work: impl Future<Output = T>) -> (T, Spans) {
     let spans = Spans::default();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
         .build()
         .unwrap();
-    let sent = tracing::subscriber::with_default(spans.clone(), || {
-        runtime.block_on(async {
-            let model = ScriptedModel::new([
-                Reply::call("echo", json!({"value": "secret"})).usage(10, 2),
-                Reply::say("secret").usage(20, 3),
-            ]);
-            let agent = Agent::builder(model.clone())
-                .env(PausedEnv::shared())
-                .name("tester")
-                .tool(tool::echo())
-                .trace_context(|| vec![("traceparent".to_owned(), "00-1-2-01".to_owned())])
-                .build()
-                .unwrap();
-            agent.prompt("secret").await.unwrap();
-            model.requests()
-        })
+    let done = tracing::subscriber::with_default(spans.clone(), || runtime.block_on(work));
+    (done, spans)
+}
+
+#[test]
+fn a_run_its_model_calls_and_its_tool_calls_have_spans() {
+    let (sent, spans) = watched(async {
+        let model = ScriptedModel::new([
+            Reply::call("echo", json!({"value": "secret"})).usage(10, 2),
+            Reply::say("secret").usage(20, 3),
+        ]);
+        let agent = Agent::builder(model.clone())
+            .env(PausedEnv::shared())
+            .name("tester")
+            .tool(tool::echo())
+            .trace_context(|| vec![("traceparent".to_owned(), "00-1-2-01".to_owned())])
+            .build()
+            .unwrap();
+        agent.prompt("secret").await.unwrap();
+        model.requests()
     });
     assert_eq!(
         sent[0].trace[0],
@@ -119,24 +123,16 @@ fn a_run_its_model_calls_and_its_tool_calls_have_spans() {
 
 #[test]
 fn calls_that_calls_make_have_spans() {
-    let spans = Spans::default();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap();
-    tracing::subscriber::with_default(spans.clone(), || {
-        runtime.block_on(async {
-            let model = ScriptedModel::new([Reply::call("outer", json!({})), Reply::say("done")]);
-            let agent = Agent::builder(model)
-                .env(PausedEnv::shared())
-                .tool(tool::failing("fails", "broken"))
-                .tool(tool::calling("inner", "fails", json!({})))
-                .tool(tool::calling("outer", "inner", json!({})))
-                .build()
-                .unwrap();
-            agent.prompt("hi").await.unwrap();
-        });
+    let ((), spans) = watched(async {
+        let model = ScriptedModel::new([Reply::call("outer", json!({})), Reply::say("done")]);
+        let agent = Agent::builder(model)
+            .env(PausedEnv::shared())
+            .tool(tool::failing("fails", "broken"))
+            .tool(tool::calling("inner", "fails", json!({})))
+            .tool(tool::calling("outer", "inner", json!({})))
+            .build()
+            .unwrap();
+        agent.prompt("hi").await.unwrap();
     });
     let spans = spans.0.lock().unwrap();
     let calls: Vec<&str> = spans
@@ -156,31 +152,23 @@ fn calls_that_calls_make_have_spans() {
 
 #[test]
 fn a_run_is_shown_below_what_asked_for_it() {
-    let spans = Spans::default();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap();
-    tracing::subscriber::with_default(spans.clone(), || {
-        runtime.block_on(async {
-            let below = Agent::builder(ScriptedModel::new([Reply::say("found")]))
-                .env(PausedEnv::shared())
-                .name("below")
-                .build()
-                .unwrap();
-            let ask = Reply::call("ask", json!({"prompt": "look"}));
-            let model = ScriptedModel::new([ask, Reply::say("done"), Reply::say("again")]);
-            let agent = Agent::builder(model)
-                .env(PausedEnv::shared())
-                .name("above")
-                .tool(below.as_tool("ask", "Asks."))
-                .build()
-                .unwrap();
-            let serve = async { agent.prompt("hi").await.unwrap() };
-            serve.instrument(tracing::info_span!("serve")).await;
-            agent.prompt("once more").await.unwrap();
-        });
+    let ((), spans) = watched(async {
+        let below = Agent::builder(ScriptedModel::new([Reply::say("found")]))
+            .env(PausedEnv::shared())
+            .name("below")
+            .build()
+            .unwrap();
+        let ask = Reply::call("ask", json!({"prompt": "look"}));
+        let model = ScriptedModel::new([ask, Reply::say("done"), Reply::say("again")]);
+        let agent = Agent::builder(model)
+            .env(PausedEnv::shared())
+            .name("above")
+            .tool(below.as_tool("ask", "Asks."))
+            .build()
+            .unwrap();
+        let serve = async { agent.prompt("hi").await.unwrap() };
+        serve.instrument(tracing::info_span!("serve")).await;
+        agent.prompt("once more").await.unwrap();
     });
     let spans = spans.0.lock().unwrap();
     let name = |line: &str| {

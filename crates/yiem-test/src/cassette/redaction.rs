@@ -16,7 +16,8 @@ pub(super) const REDACTED: &str = "[redacted]";
 /// How keys and tokens of well-known services look.
 static KEYS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let shapes = [
-        r"\b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{16,}",
+        r"\bsk-[A-Za-z0-9_-]{16,}",
+        r"\b(?:sk|pk|rk)_(?:live|test)_[A-Za-z0-9]{10,}",
         r"\bBearer\s+[A-Za-z0-9._~+/-]{16,}=*",
         r"\bgh[pousr]_[A-Za-z0-9]{20,}",
         r"\bgithub_pat_[A-Za-z0-9_]{20,}",

@@ -113,7 +113,10 @@ async fn keys_and_what_fits_a_pattern_are_not_kept_wherever_they_stand() {
     let key = "sk-proj-abcdefghijklmnop0123456789";
     let token = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.abc-DEF_123";
     let address = "ann@example.org";
-    let calls = json!({"key": key, address: {"more": [format!("Bearer {token}")]}});
+    // No key, though it begins as some do: what a reply says is not to be another when played.
+    let column = "pk_customers_primary_key";
+    let calls =
+        json!({"key": key, "column": column, address: {"more": [format!("Bearer {token}")]}});
     let real = ScriptedModel::new([Reply::call("send", calls)]);
     let said = format!("mail {address} with {key}");
     let recording = RecordingModel::new(real, &path)
@@ -131,7 +134,9 @@ async fn keys_and_what_fits_a_pattern_are_not_kept_wherever_they_stand() {
         .redact_matching([r"\w+@[\w.]+"])
         .unwrap();
     let reply = replay.complete(request(&said, 2)).await.unwrap();
-    assert_eq!(reply.tool_calls().next().unwrap().name, "send");
+    let call = reply.tool_calls().next().unwrap();
+    assert_eq!(call.name, "send");
+    assert_eq!(call.arguments.object().unwrap()["column"], column);
 
     let error = ReplayModel::open(&path).unwrap().redact_matching(["a(b"]);
     assert!(error.unwrap_err().to_string().contains("unclosed group"));
